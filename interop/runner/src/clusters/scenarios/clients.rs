@@ -102,7 +102,9 @@ pub(crate) fn kgo(stage: &mut Stage) -> Result<Told> {
             Instant::now() < deadline,
             "franz-go's tests still run after {limit:?}"
         );
-        restart(stage, *victim, rounds % 2 == 0)?;
+        // They take no session that ends for a failure, as that of a member does whose coordinator is killed while
+        // it joins: the next one does not know it.
+        restart(stage, *victim, false)?;
         rounds += 1;
     }
     let passed = said

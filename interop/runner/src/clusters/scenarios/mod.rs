@@ -1,5 +1,6 @@
 //! The scenarios, and on which mixtures each of them runs.
 
+mod chance;
 mod clients;
 mod follower_fetch;
 mod log_dir_failure;
@@ -81,6 +82,20 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         extra: Some(Extra::RiverrunClient),
         short: &[RIVERRUN],
         long: ALL_BUT_RIVERRUN,
+        kafka: &[KAFKA],
+    },
+    Scenario {
+        name: "faults-by-chance",
+        layout: chance::LAYOUT,
+        run: chance::faults,
+        extra: None,
+        short: &[RIVERRUN, TWO_RIVERRUN],
+        long: &[
+            RIVERRUN_APART,
+            KAFKA_CONTROLLERS,
+            ONE_RIVERRUN,
+            RIVERRUN_CONTROLS,
+        ],
         kafka: &[KAFKA],
     },
     Scenario {

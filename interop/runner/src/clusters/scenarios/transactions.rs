@@ -71,19 +71,8 @@ fn copies(stage: &mut Stage, bounced: Bounced) -> Result<Told> {
         }
         Bounced::Copiers => bounce_copiers(stage, copiers)?,
     }
-    let ends = stage.cluster.operator.ends(OUTPUT, 1)?;
     let copied = stage.reading(OUTPUT, Isolation::Committed)?;
-    let last = copied
-        .records
-        .last()
-        .map_or(0, |((_, offset), _)| offset + 1);
-    reader.await_ends(
-        &ends
-            .into_keys()
-            .map(|partition| (partition, last))
-            .collect(),
-        LIMIT,
-    )?;
+    reader.await_ends(&copied.ends(), LIMIT)?;
     let sent = seeds.into_iter().map(|((partition, _), value)| {
         Ok(Sent {
             producer: usize::try_from(partition)?,
