@@ -1,6 +1,7 @@
 //! `riverrun cluster`: who is in the cluster, what its controllers agree on, where its logs are.
 
-use super::health::health;
+use super::health::{HealthArguments, health};
+use super::reassign::{DrainArguments, ReassignArguments, drain, reassign};
 use crate::connect::{ConnectionArguments, Failure, Stdout, run, succeeded};
 use crate::output::{Cell, Row};
 use crate::time::date;
@@ -50,7 +51,11 @@ enum ClusterCommand {
     /// Show the quorum of controllers
     Quorum,
     /// Show brokers, log directories and partitions that need attention; fails if there are any
-    Health,
+    Health(HealthArguments),
+    /// Plan how the replicas of topics are even over brokers and racks with the fewest moves, and do it
+    Reassign(ReassignArguments),
+    /// Move all replicas and leaderships of a broker to others before it leaves
+    Drain(DrainArguments),
     /// Show the log directories of the brokers and what they hold
     LogDirs {
         /// Show one line per partition
@@ -86,7 +91,9 @@ pub(crate) fn main(arguments: &ClusterArguments) -> ExitCode {
             ClusterCommand::Info => show_cluster(&admin, output).await,
             ClusterCommand::Features => features(&admin, output).await,
             ClusterCommand::Quorum => quorum(&admin, output).await,
-            ClusterCommand::Health => health(&admin, output).await,
+            ClusterCommand::Health(arguments) => health(&admin, arguments, output).await,
+            ClusterCommand::Reassign(arguments) => reassign(&admin, arguments, output).await,
+            ClusterCommand::Drain(arguments) => drain(&admin, arguments, output).await,
             ClusterCommand::LogDirs { partitions } => log_dirs(&admin, *partitions, output).await,
         }
     };

@@ -26,6 +26,7 @@ mod process;
 mod profiles;
 mod quotas;
 mod readme;
+mod reassign;
 mod records;
 mod shortage;
 mod signals;

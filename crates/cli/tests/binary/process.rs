@@ -234,11 +234,14 @@ impl Drop for Process {
 
 /// The address in the line that tells of the listener for clients, or else for a controller's peers.
 pub(crate) fn address(log: &str) -> SocketAddr {
-    let line_of = |name: &str| {
-        let listener = format!("listener=\"{name}\"");
-        log.lines().find(|line| line.contains(&listener))
-    };
-    let line = line_of("PLAINTEXT").or_else(|| line_of("CONTROLLER"));
-    let (_, address) = line.unwrap().split_once("address=").unwrap();
-    address.trim().parse().unwrap()
+    let address = address_of(log, "PLAINTEXT");
+    address.or_else(|| address_of(log, "CONTROLLER")).unwrap()
+}
+
+/// The address in the line that tells of the listener of this name.
+pub(crate) fn address_of(log: &str, listener: &str) -> Option<SocketAddr> {
+    let told = format!("listener=\"{listener}\"");
+    let line = log.lines().find(|line| line.contains(&told))?;
+    let (_, address) = line.split_once("address=").unwrap();
+    Some(address.trim().parse().unwrap())
 }
