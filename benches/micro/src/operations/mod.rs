@@ -4,6 +4,7 @@ mod error_lookup;
 mod fetch_response_encode;
 mod produce_request_decode;
 mod produce_response_encode;
+mod replica_answer;
 mod replica_fetch;
 mod varint_size;
 
@@ -13,17 +14,18 @@ use fetch_response_encode::FetchResponseEncode;
 use model::Uuid;
 use produce_request_decode::ProduceRequestDecode;
 use produce_response_encode::ProduceResponseEncode;
+use replica_answer::ReplicaAnswer;
 use replica_fetch::{Changed, ReplicaFetch};
 use varint_size::{VarintSize, VarintSizeBulk};
 
 type Make = fn() -> Box<dyn Operation>;
 
 /// The same operation with these numbers of partitions.
-macro_rules! replica_fetches {
-    ($($name:literal $is_one_topic:literal $changed:ident: $($count:literal)*;)*) => {
+macro_rules! of_partitions {
+    ($operation:ident $($name:literal $is_one_topic:literal $changed:ident: $($count:literal)*;)*) => {
         &[$($((
             concat!($name, "/", $count),
-            || Box::new(ReplicaFetch::new($count, $is_one_topic, Changed::$changed)),
+            || Box::new($operation::new($count, $is_one_topic, Changed::$changed)),
         ),)*)*]
     };
 }
@@ -32,13 +34,23 @@ macro_rules! replica_fetches {
 type Operations = &'static [(&'static str, Make)];
 
 /// Those of a follower's fetcher.
-const REPLICA_FETCHES: Operations = replica_fetches! {
+const REPLICA_FETCHES: Operations = of_partitions! { ReplicaFetch
     "replica-fetch-none" true None: 100 500 1000 5000 50000;
     "replica-fetch-some" true OneInAHundred: 100 500 1000 5000 50000;
     "replica-fetch-all" true All: 100 500 1000 5000 50000;
     "replica-fetch-none-topics" false None: 100 500 1000 5000 50000;
     "replica-fetch-some-topics" false OneInAHundred: 100 500 1000 5000 50000;
     "replica-fetch-all-topics" false All: 100 500 1000 5000 50000;
+};
+
+/// Those of its leader.
+const REPLICA_ANSWERS: Operations = of_partitions! { ReplicaAnswer
+    "replica-answer-none" true None: 100 500 1000 5000 50000;
+    "replica-answer-some" true OneInAHundred: 100 500 1000 5000 50000;
+    "replica-answer-all" true All: 100 500 1000 5000 50000;
+    "replica-answer-none-topics" false None: 100 500 1000 5000 50000;
+    "replica-answer-some-topics" false OneInAHundred: 100 500 1000 5000 50000;
+    "replica-answer-all-topics" false All: 100 500 1000 5000 50000;
 };
 
 /// Those of single functions, most of them about a message.
@@ -75,7 +87,10 @@ const MESSAGES: Operations = &[
 
 /// Every operation under the name that `cargo xtask bench micro` has for it.
 pub(crate) fn operations() -> impl Iterator<Item = &'static (&'static str, Make)> {
-    MESSAGES.iter().chain(REPLICA_FETCHES)
+    MESSAGES
+        .iter()
+        .chain(REPLICA_FETCHES)
+        .chain(REPLICA_ANSWERS)
 }
 
 /// The topic of the messages; the versions measured name it by id.

@@ -24,11 +24,11 @@ const SETTINGS: FetcherSettings = FetcherSettings {
     partition_max_bytes: 1 << 20,
     backoff_ms: 1000,
 };
-const SESSION_ID: i32 = 42;
+pub(super) const SESSION_ID: i32 = 42;
 /// What a batch of one small record takes.
 const RECORDS_BYTES: usize = 76;
 /// Of one in a hundred that have changed there are as many answers, about different ones each.
-const ROUNDS: usize = 10;
+pub(super) const ROUNDS: usize = 10;
 
 /// How many of the partitions an answer is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(super) struct ReplicaFetch {
 }
 
 /// The id of a topic of the session.
-fn topic_id(number: usize) -> Uuid {
+pub(super) fn topic_id(number: usize) -> Uuid {
     Uuid::from_u128(0x0123_4567_89ab_cdef_0000_0000_0000_0000 + number as u128)
 }
 
@@ -75,26 +75,29 @@ fn answer(partitions: &[usize], per_topic: usize, records: &[u8]) -> Vec<u8> {
     response.to_bytes(VERSIONS.fetch)
 }
 
+/// Those that have changed in a round.
+pub(super) fn chosen(all: &[usize], changed: Changed, round: usize) -> Vec<usize> {
+    let is_chosen = |number: &usize| match changed {
+        Changed::None => false,
+        Changed::OneInAHundred => number % 100 == round * 7,
+        Changed::All => true,
+    };
+    all.iter().copied().filter(is_chosen).collect()
+}
+
 impl ReplicaFetch {
     /// So many partitions in one topic, or each in its own.
     pub(super) fn new(count: usize, is_one_topic: bool, changed: Changed) -> Self {
         let per_topic = if is_one_topic { count } else { 1 };
         let all: Vec<usize> = (0..count).collect();
         let records = [0xab; RECORDS_BYTES];
-        let answers = match changed {
-            Changed::None => vec![answer(&[], per_topic, &[])],
-            Changed::All => vec![answer(&all, per_topic, &records)],
-            Changed::OneInAHundred => {
-                let round = |round: usize| {
-                    let chosen = all
-                        .iter()
-                        .copied()
-                        .filter(|number| number % 100 == round * 7);
-                    answer(&chosen.collect::<Vec<_>>(), per_topic, &records)
-                };
-                (0..ROUNDS).map(round).collect()
-            }
+        let rounds = match changed {
+            Changed::OneInAHundred => ROUNDS,
+            Changed::None | Changed::All => 1,
         };
+        let rounds = (0..rounds).map(|round| chosen(&all, changed, round));
+        let answers = rounds.map(|chosen| answer(&chosen, per_topic, &records));
+        let answers = answers.collect();
         let mut fetcher = ReplicaFetcher::new(SETTINGS);
         for number in all.iter().copied() {
             fetcher.add(FollowedPartition {

@@ -51,6 +51,9 @@ impl Kafka {
         if let Some(partitions) = operation.partitions {
             command.args(["-p", &format!("partitions={partitions}")]);
         }
+        if let Some(kind) = operation.kind {
+            command.args(["-p", &format!("kind={kind}")]);
+        }
         command.args(["-rf", "json", "-rff"]).arg(&self.results);
         command.arg(format!("riverrun.bench.{}.run$", operation.class));
         run_quietly(&mut command)?;

@@ -36,7 +36,7 @@ impl Measured {
         Estimate::of_ratio(&self.kafka.nanoseconds, &self.riverrun.nanoseconds)
     }
 
-    /// The verdicts on time, on the ratio (where there is a goal) and on allocation.
+    /// The verdicts on time, on the ratio and on allocation, where there is a goal.
     fn verdicts(&self) -> [Option<&'static str>; 3] {
         let Operation {
             goal_ns,
@@ -44,11 +44,11 @@ impl Measured {
             ..
         } = *self.operation;
         let (time, ratio) = (self.riverrun.time(), self.ratio());
-        let has_ratio = goal_ratio > 0.0;
+        let (has_time, has_ratio) = (goal_ns > 0.0, goal_ratio > 0.0);
         [
-            Some(verdict(time.high <= goal_ns, time.low > goal_ns)),
+            has_time.then(|| verdict(time.high <= goal_ns, time.low > goal_ns)),
             has_ratio.then(|| verdict(ratio.low >= goal_ratio, ratio.high < goal_ratio)),
-            Some(verdict(self.riverrun.allocated() == 0.0, true)),
+            has_time.then(|| verdict(self.riverrun.allocated() == 0.0, true)),
         ]
     }
 }
@@ -71,16 +71,17 @@ impl Report {
             } = one.operation;
             let ratio_goal =
                 ratio.map_or_else(String::new, |verdict| format!("≥ {goal_ratio}: {verdict}"));
+            let time_goal = time.map_or_else(String::new, |verdict| {
+                format!("≤ {} ns: {verdict}", digits(*goal_ns))
+            });
+            let allocated = allocated.map_or_else(String::new, |verdict| format!(": {verdict}"));
             let _ = writeln!(
                 out,
-                "| `{name}` {about} | {} ns | ≤ {} ns: {} | {} ns | {} × | {ratio_goal} | {}: {} | {} |",
+                "| `{name}` {about} | {} ns | {time_goal} | {} ns | {} × | {ratio_goal} | {}{allocated} | {} |",
                 spread(one.riverrun.time()),
-                digits(*goal_ns),
-                time.unwrap_or_default(),
                 spread(one.kafka.time()),
                 spread(one.ratio()),
                 bytes(one.riverrun.allocated()),
-                allocated.unwrap_or_default(),
                 bytes(one.kafka.allocated()),
             );
         }
