@@ -8,11 +8,12 @@ use super::server::Against;
 
 /// Suites that run only when they are named: they take long, or some of their tests fail now and then on
 /// any server.
-const WHEN_NAMED: &[&str] = &["cluster", "controller", "kafka-tests"];
+const WHEN_NAMED: &[&str] = &["controller", "kafka-tests"];
 
 /// Other people's clients and tools against the server under test.
 ///
-/// Without a SUITE every suite runs but cluster, controller and kafka-tests. Logs are kept under target/interop/.
+/// Without a SUITE every suite runs but controller and kafka-tests, and of cluster what takes little time. Logs are
+/// kept under target/interop/.
 #[derive(Debug, Default, Parser)]
 #[command(bin_name = "cargo xtask interop")]
 pub(crate) struct Options {
@@ -36,7 +37,7 @@ pub(crate) struct Options {
     /// client-on-kafka
     #[arg(long, value_name = "NUMBER")]
     pub(crate) count: Option<usize>,
-    /// All that kafka-tests has, not only what takes little time
+    /// All that kafka-tests and cluster have, not only what takes little time
     #[arg(long)]
     pub(crate) long: bool,
     /// Name the scenarios and run none

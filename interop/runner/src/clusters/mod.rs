@@ -41,7 +41,7 @@ use crate::server::Against;
 use cluster::Cluster;
 use lab::{Extra, Lab};
 use layout::Mixture;
-use scenarios::{SCENARIOS, Scenario};
+use scenarios::{ALWAYS, SCENARIOS, Scenario};
 use stage::{Stage, Told};
 
 const SUITE: &str = "cluster";
@@ -67,7 +67,7 @@ pub(crate) fn list(run: &mut Run) -> Result<Vec<String>> {
     Ok(plays(&run.options).iter().map(Play::name).collect())
 }
 
-/// Every scenario that a run has, on every mixture: the long form has more of them.
+/// Every scenario that a run has, on every mixture: the long form has more of them, and a run of all suites a few.
 fn plays(options: &Options) -> Vec<Play> {
     let mut plays = Vec::new();
     for scenario in SCENARIOS {
@@ -81,10 +81,13 @@ fn plays(options: &Options) -> Vec<Play> {
         };
         // Whoever names a scenario of the long form wants to see it run.
         let name = |mixture: &Mixture| format!("{}@{}", scenario.name, mixture.name);
-        let more = long
-            .iter()
-            .filter(|mixture| options.long || options.list || options.names(SUITE, &name(mixture)));
-        let mixtures = mixtures.iter().chain(more);
+        let is_one_of_all = options.selection.is_empty() && !options.long && !options.list;
+        let is_always = |mixture: &Mixture| ALWAYS.contains(&&*name(mixture));
+        let more = long.iter().filter(|mixture| {
+            options.long || options.list || is_one_of_all || options.names(SUITE, &name(mixture))
+        });
+        let all = mixtures.iter().chain(more);
+        let mixtures = all.filter(|mixture| !is_one_of_all || is_always(mixture));
         plays.extend(mixtures.map(|mixture| Play { scenario, mixture }));
     }
     plays
@@ -158,4 +161,28 @@ fn play_one(lab: &Arc<Lab>, play: &Play) -> Result<Told> {
     drop(stage);
     fs::remove_dir_all(&dir)?;
     Ok(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_of_all_suites_has_a_few_plays_and_the_long_form_has_them_too() {
+        let names = |options: &Options| -> Vec<String> {
+            let plays = plays(options);
+            plays.iter().map(Play::name).collect()
+        };
+        let mut few = names(&Options::default());
+        let long = Options {
+            long: true,
+            ..Options::default()
+        };
+        let all = names(&long);
+        assert!(few.iter().all(|name| all.contains(name)), "{few:?}");
+        let mut always = ALWAYS.to_vec();
+        few.sort_unstable();
+        always.sort_unstable();
+        assert_eq!(few, always);
+    }
 }

@@ -45,6 +45,20 @@ const ALL_BUT_RIVERRUN: &[Mixture] = &[
     RIVERRUN_CONTROLS,
 ];
 
+/// What a run of all suites has: what takes little time, on riverrun alone and beside Apache Kafka.
+pub(crate) const ALWAYS: &[&str] = &[
+    "round-trip-faults@riverrun",
+    "directory-fails@riverrun",
+    "reassignment@riverrun",
+    "transactions-brokers-bounce@riverrun",
+    "follower-cut-off@riverrun",
+    "unclean-election@riverrun",
+    "hard-bounces@riverrun",
+    "leader-killed@one-riverrun",
+    "leader-stopped@riverrun",
+    "nearest-replica@riverrun",
+];
+
 /// All of them. Those that take longest come first, so that none is left alone at the end.
 pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario {
