@@ -21,6 +21,7 @@ use crate::elect_leaders::{balance_leaders, elect_unclean_leaders};
 use crate::requests::{ControllerRequest, ControllerResponse, Scene};
 use crate::sessions::Sessions;
 use crate::tasks::{ELECTIONS_MAX, Task, Tasks};
+use crate::topic_values::allow_unclean_election;
 use metadata::{MetadataImage, MetadataRecord};
 use model::BrokerId;
 use model::MonotonicTime;
@@ -48,6 +49,8 @@ struct Proposed<T> {
     /// Whoever has asked, and the answer; nobody asks for what the controller does by itself.
     asked: Option<(T, ControllerResponse)>,
     effect: Effect,
+    /// Partitions without a leader may get one that lacks records from here on.
+    allows_unclean_election: bool,
     at: MonotonicTime,
 }
 
@@ -166,6 +169,7 @@ impl<T> ActiveController<T> {
             records: decision.records,
         };
         let proposed = Proposed {
+            allows_unclean_election: allow_unclean_election(&proposal.records),
             effect: Effect::of(&self.image, request, &decision.response),
             asked: Some((asker, decision.response)),
             at: now,
@@ -200,6 +204,7 @@ impl<T> ActiveController<T> {
         };
         let proposed = Proposed {
             asked: None,
+            allows_unclean_election: false,
             effect: Effect::Task(task, decision.response),
             at: now,
         };
@@ -326,6 +331,9 @@ impl<T> ActiveController<T> {
             Effect::Registration(id) => self.sessions.registered(id, self.end_offset - 1),
             Effect::Task(task, has_more) => self.tasks.done(task, has_more, proposed.at),
         }
+        if proposed.allows_unclean_election {
+            self.tasks.hasten_unclean_election(proposed.at);
+        }
         if let Some((asker, response)) = proposed.asked {
             self.waiting.push_back(Waiting {
                 asker,
@@ -367,8 +375,9 @@ impl Effect {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::alter_configs::{AlterOptions, AlteredResource, ConfigChange, ConfigOperation};
     use crate::create_topics::NewTopic;
-    use crate::requests::{CreateTopics, Request as _};
+    use crate::requests::{AlterConfigs, CreateTopics, Request as _};
     use crate::test_cluster::TestCluster;
     use model::{BrokerId, ErrorCode};
 
@@ -400,6 +409,35 @@ mod tests {
                 topics: vec![NewTopic::of_defaults(topic)],
                 validate_only: false,
             };
+            self.propose(asker, &request.into(), NOW)
+        }
+
+        /// Lets somebody set whether the topic may have leaders that lack records.
+        fn set_unclean_election(&mut self, topic: &str, value: &str, now: MonotonicTime) {
+            let operation = ConfigOperation {
+                operation: 0,
+                name: "unclean.leader.election.enable".to_owned(),
+                value: Some(value.to_owned()),
+            };
+            let resource = AlteredResource {
+                resource_type: 2,
+                resource_name: topic.to_owned(),
+                change: ConfigChange::Operations(vec![operation]),
+            };
+            let request = AlterConfigs {
+                resources: vec![resource],
+                options: AlterOptions::default(),
+            };
+            assert!(self.propose("operator", &request.into(), now));
+            self.accept();
+        }
+
+        fn propose(
+            &mut self,
+            asker: &'static str,
+            request: &ControllerRequest,
+            now: MonotonicTime,
+        ) -> bool {
             let context = ControllerContext::new(&self.cluster.config);
             let mut drawn = self.end_offset as u128;
             let mut random = || {
@@ -407,8 +445,7 @@ mod tests {
                 drawn.to_be_bytes()
             };
             let controller = &mut self.controller;
-            let request = request.into();
-            let proposal = controller.propose(&request, asker, &context, NOW, &mut random);
+            let proposal = controller.propose(request, asker, &context, now, &mut random);
             let is_some = !proposal.is_empty();
             self.proposal = Some(proposal).filter(|one| !one.is_empty());
             is_some
@@ -461,6 +498,24 @@ mod tests {
         assert!(!script.create("later", "u"));
         let answered = script.committed(script.end_offset);
         assert_eq!(answered, [("later", ErrorCode::TopicAlreadyExists)]);
+    }
+
+    #[test]
+    fn an_unclean_election_that_becomes_allowed_does_not_wait_for_its_interval() {
+        let mut script = Script::new();
+        assert!(script.create("first", "t"));
+        script.accept();
+        let later = NOW.plus_ms(1);
+        let is_due = |script: &Script| script.controller.next_task().is_some_and(|at| at <= later);
+        assert!(!is_due(&script));
+        script.set_unclean_election("t", "false", later);
+        assert!(!is_due(&script));
+        script.set_unclean_election("t", "true", later);
+        assert!(is_due(&script));
+        let context = ControllerContext::new(&script.cluster.config);
+        assert!(script.controller.propose_task(&context, later).is_some());
+        // Every partition has a leader: it is done with that.
+        assert!(!is_due(&script));
     }
 
     #[test]

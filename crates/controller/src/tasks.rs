@@ -4,7 +4,7 @@
 //! |--|--|
 //! | fence a broker | its session has run out; the next one at once |
 //! | elect preferred leaders | every `leader.imbalance.check.interval.seconds`, at once if there are more |
-//! | elect unclean leaders | every `unclean.leader.election.interval.ms`, at once if there are more |
+//! | elect unclean leaders | every `unclean.leader.election.interval.ms`, at once if more are left or allowed |
 //! | write a no-op record | nothing was written for `metadata.max.idle.interval.ms` |
 //!
 //! A node that is its whole cluster has nobody to fence, no leadership to move, and no observer that would
@@ -97,6 +97,11 @@ impl Tasks {
             }
             (Task::Fence(_) | Task::NoOp, _) => {}
         }
+    }
+
+    /// More partitions may get a leader that lacks records: they do not wait for the interval.
+    pub(crate) fn hasten_unclean_election(&mut self, now: MonotonicTime) {
+        self.unclean_at = self.unclean_at.min(now);
     }
 
     /// The log has taken records.

@@ -3,7 +3,7 @@
 use crate::context::ControllerContext;
 use crate::create_topics::MIN_INSYNC_REPLICAS;
 use config::layers::topic_default;
-use metadata::{MetadataImage, Topic};
+use metadata::{MetadataImage, MetadataRecord, Topic};
 
 const UNCLEAN_ELECTION: &str = "unclean.leader.election.enable";
 
@@ -52,6 +52,16 @@ impl<'a> TopicValues<'a> {
         let values = self.image.configs.of_topic(&topic.name)?;
         values.get(name).map(String::as_str)
     }
+}
+
+/// Whether records allow what [`TopicValues::allows_unclean_election`] tells, for a topic or for all.
+pub(crate) fn allow_unclean_election(records: &[MetadataRecord]) -> bool {
+    records.iter().any(|record| match record {
+        MetadataRecord::Config { name, value, .. } => {
+            name == UNCLEAN_ELECTION && is_true(value.as_deref())
+        }
+        _ => false,
+    })
 }
 
 fn count(text: Option<&str>) -> Option<i32> {
