@@ -37,6 +37,8 @@ pub(crate) struct ControllerThread {
     halt: Halt,
     high_watermark: watch::Sender<i64>,
     snapshots: SnapshotWriter,
+    /// Whether the metadata log has been closed: what comes afterwards is for another controller.
+    is_closed: bool,
     /// After so many requests one is refused as if its records had found no room.
     #[cfg(test)]
     pub(crate) requests_before_refusal: Option<u32>,
@@ -107,6 +109,7 @@ impl Unstarted {
             halt,
             high_watermark,
             snapshots: SnapshotWriter::new(own),
+            is_closed: false,
             #[cfg(test)]
             requests_before_refusal: None,
         };
@@ -140,6 +143,9 @@ impl ControllerThread {
                 self.snapshots.finish(&mut self.controller.log);
                 return false;
             }
+        }
+        if self.is_closed {
+            return true;
         }
         let context = ControllerContext::new(&self.config);
         if let Some(decided) = self.controller.tick(&context, now()) {
@@ -184,6 +190,7 @@ impl ControllerThread {
             Message::Close(answer) => {
                 self.flush();
                 self.snapshots.finish(&mut self.controller.log);
+                self.is_closed = true;
                 let _ = answer.send(self.controller.log.close(now_ms()));
             }
             #[cfg(test)]
@@ -197,6 +204,10 @@ impl ControllerThread {
 
     /// Decides; what is decided takes effect with the next flush.
     fn stage(&mut self, request: &ControllerRequest, waiting: Waiting) {
+        if self.is_closed {
+            waiting.answer(Err(ErrorCode::NotController));
+            return;
+        }
         #[cfg(test)]
         if self.is_refused() {
             waiting.answer(Err(ErrorCode::KafkaStorageError));

@@ -17,8 +17,8 @@ use crate::logs::unplaced::{Unplaced, outcome_of_unplaced};
 use crate::logs::{Logs, checkpoints};
 use crate::settings::start_error::StartError;
 use controller::directories::DirectoryAssignment;
-use metadata::MetadataImage;
-use model::{TopicPartition, Uuid};
+use metadata::{MetadataImage, Partition};
+use model::{BrokerId, TopicPartition, Uuid};
 use replication::{PartitionKey, Role};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -110,6 +110,8 @@ fn place_all(logs: &Logs, image: &MetadataImage, registered: Option<&[Uuid]>, pl
         counts[*at as usize] += 1;
     }
     let mut missing: BTreeMap<Uuid, Vec<TopicPartition>> = BTreeMap::new();
+    let mut replaced = Vec::new();
+    let is_complete = logs.directories.iter().all(|one| one.is_usable());
     let unplaced = unplaced_at_start(logs, registered);
     // No image is in force yet, nor what it says of this broker's configuration.
     let config = logs.node.config_as_of(image);
@@ -126,8 +128,11 @@ fn place_all(logs: &Logs, image: &MetadataImage, registered: Option<&[Uuid]>, pl
                 true => unplaced == Unplaced::New,
                 false => is_known(),
             };
-            // Its records are where they were: an empty log in their place would lose them.
-            if place.is_none() && !may_be_new {
+            let is_lost = place.is_none() && !may_be_new;
+            if is_lost && is_complete && is_held_by_others(partition, logs.node.id) {
+                replaced.push(TopicPartition::new(&*topic.name, *index));
+            } else if is_lost {
+                // Its records are where they were: an empty log in their place would lose them.
                 let name = TopicPartition::new(&*topic.name, *index);
                 let away = match unplaced {
                     Unplaced::NotedIn(away) if is_unplaced(directory_id) => {
@@ -153,6 +158,20 @@ fn place_all(logs: &Logs, image: &MetadataImage, registered: Option<&[Uuid]>, pl
         }
     }
     warn_of_missing(&missing);
+    if let Some(first) = replaced.first() {
+        let count = replaced.len();
+        tracing::warn!(count, %first, "partitions are replicated anew: their log directory is not configured any more");
+    }
+}
+
+/// Whether replicas that are in sync have the records of a partition, and nobody counts on those of this broker.
+fn is_held_by_others(partition: &Partition, id: BrokerId) -> bool {
+    let counting = [
+        &partition.isr,
+        &partition.eligible_leader_replicas,
+        &partition.last_known_eligible_leader_replicas,
+    ];
+    !partition.isr.is_empty() && counting.iter().all(|replicas| !replicas.contains(&id))
 }
 
 /// What becomes of partitions for which the metadata name no directory, and of which there is no log.

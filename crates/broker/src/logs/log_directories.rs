@@ -306,7 +306,7 @@ pub(crate) fn warn_of_missing(missing: &BTreeMap<Uuid, Vec<TopicPartition>>) {
             ),
             directory_id => tracing::warn!(
                 directory.id = %directory_id, count, %first,
-                "partitions have no leader: their log directory is not there"
+                "partitions have no replica here: their log directory is not there, and nobody else is known to have their records"
             ),
         }
         for partition in partitions {

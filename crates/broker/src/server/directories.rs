@@ -5,6 +5,7 @@ use crate::settings::start_error::StartError;
 use config::ServerConfig;
 use controller::metadata_log::LogDirectories;
 use model::BrokerEpoch;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use storage::RealDisk;
@@ -99,15 +100,13 @@ impl Marks {
         self.of(path).flatten().is_some()
     }
 
-    /// The broker's epoch when it stopped: only when every directory was shut down cleanly
-    /// was the whole broker.
+    /// The broker's epoch when it stopped: only when every directory can be used, and was shut down cleanly in
+    /// that epoch, was the whole broker (KIP-966).
     pub(super) fn broker_epoch(&self, paths: &[PathBuf]) -> BrokerEpoch {
-        let marks = paths.iter().filter_map(|path| self.of(path));
-        let epochs = marks.map(|mark| {
-            mark.and_then(|mark| mark.broker_epoch)
-                .unwrap_or(BrokerEpoch::NONE)
-        });
-        epochs.min().unwrap_or(BrokerEpoch::NONE)
+        let epoch_of = |path: &PathBuf| self.of(path).flatten()?.broker_epoch;
+        let epochs: BTreeSet<_> = paths.iter().map(epoch_of).collect();
+        let one = epochs.first().copied().filter(|_| epochs.len() == 1);
+        one.flatten().unwrap_or(BrokerEpoch::NONE)
     }
 }
 

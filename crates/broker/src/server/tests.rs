@@ -436,6 +436,26 @@ fn held(broker: &Broker, topic: &str) -> model::Uuid {
     found.expect("it is in one of them").id()
 }
 
+/// Brokers go on asking while the node of their controller stops. That is no failure of its disk.
+#[test]
+fn a_controller_that_has_closed_its_log_is_no_controller_and_does_not_fail() {
+    let root = tempfile::tempdir().unwrap();
+    let running = Running::start(&[root.path()]);
+    let broker = running.broker().clone();
+    let closed = running.runtime.block_on(broker.controller.close());
+    assert!(matches!(closed, Ok(Ok(()))), "{closed:?}");
+    let request = controller::AllocateProducerIds {
+        broker_id: broker.node.id,
+        broker_epoch: model::BrokerEpoch::NONE,
+    };
+    let decided = running.runtime.block_on(broker.controller.request(request));
+    assert!(
+        matches!(decided, Err(ErrorCode::NotController)),
+        "{decided:?}"
+    );
+    assert!(!*broker.node.stop.borrow(), "nothing has failed");
+}
+
 #[test]
 fn the_place_of_a_partition_that_could_not_be_noted_is_noted_later() {
     for (stops, is_refused_again) in [(false, false), (true, false), (true, true)] {

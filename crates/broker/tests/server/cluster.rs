@@ -171,6 +171,52 @@ fn a_broker_that_was_killed_comes_back_when_its_session_has_ended() {
     broker.stop();
 }
 
+fn isr_of(client: &mut Client, topic: &str) -> Vec<i32> {
+    let request = MetadataRequest {
+        topics: None,
+        ..Default::default()
+    };
+    let response = client.call(13, &request);
+    let response: MetadataResponse<'_> = response.read();
+    let found = response.topics.iter().find(|one| one.name == Some(topic));
+    let partitions = found.iter().flat_map(|topic| topic.partitions.iter());
+    let mut isr: Vec<i32> = partitions
+        .flat_map(|one| one.isr_nodes.iter().map(|id| id.0).collect::<Vec<_>>())
+        .collect();
+    isr.sort_unstable();
+    isr
+}
+
+/// As with Apache Kafka. Alone, a replica in an empty directory would take the place of records that may come back.
+#[test]
+fn a_replica_whose_log_directory_was_replaced_is_made_anew_where_others_are_in_sync() {
+    let cluster = Cluster::start();
+    let broker = cluster.broker("2");
+    let mut client = cluster.controller().connect();
+    assert_eq!(create_on(&mut client, "shared", &[1, 2]), ErrorCode::None);
+    assert_eq!(create_on(&mut client, "alone", &[2]), ErrorCode::None);
+    wait_for_leader(&mut client, "shared", 1);
+    wait_for_leader(&mut client, "alone", 2);
+    client
+        .produce("shared", 0, &batch(&["a"]))
+        .assert_accepted();
+    wait_until("both are in sync", || {
+        isr_of(&mut client, "shared") == [1, 2]
+    });
+    broker.crash();
+    let directory = cluster.directory.path().join("2");
+    std::fs::remove_dir_all(&directory).unwrap();
+    std::fs::create_dir(&directory).unwrap();
+    let properties = format!("version=1\ncluster.id={}\nnode.id=2\n", client.cluster_id());
+    std::fs::write(directory.join("meta.properties"), properties).unwrap();
+    let broker = cluster.broker("2");
+    wait_until("both are in sync", || {
+        isr_of(&mut client, "shared") == [1, 2]
+    });
+    assert!(!directory.join("alone-0").exists());
+    broker.stop();
+}
+
 #[test]
 fn a_broker_goes_on_without_its_controller_and_finds_it_again() {
     let mut cluster = Cluster::start();
