@@ -79,7 +79,7 @@ struct Measured {
 
 /// What the command line asks for.
 #[derive(Args, Debug)]
-#[command(after_help = "Takes some 6 minutes beside building; let nothing else run.")]
+#[command(after_help = "Takes some 40 minutes beside building; let nothing else run.")]
 pub(crate) struct Options {
     /// Operations, or what their names begin with before the `/`
     #[arg(value_name = "NAME")]
