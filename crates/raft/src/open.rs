@@ -142,7 +142,10 @@ fn open_log<D: Disk>(
     options: &ReplicaOptions,
     folder: &Path,
 ) -> Result<(Log<D>, Vec<RecoveryEvent>), OpenError> {
-    let opening = log_opening(disk, folder, &options.config, options.now.wall_ms);
+    let mut opening = log_opening(disk, folder, &options.config, options.now.wall_ms);
+    // Nothing ever leaves a gap in this log. An observer writes several batches before it syncs them, and its leader has
+    // what is lost; a leader cuts nothing that was whole.
+    opening.has_machine_stopped = matches!(options.standing, QuorumMembership::Observer { .. });
     match disk.status(folder) {
         Ok(_) => {
             let opened = Log::open(opening).map_err(|error| OpenError::Log(error.to_string()))?;

@@ -46,6 +46,7 @@ use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use storage::boot_id::forget_boot_id;
 use storage::clean_shutdown::write_clean_shutdown;
 use storage::disk::{Disk, DiskFile, OpenMode};
 use storage::sim::SimDisk;
@@ -227,7 +228,8 @@ impl Node {
         }
         let (context, now_ms) = (ControllerContext::new(config), now.wall_ms);
         let opened = OpenedMetadata::open(disk, &paths, config, planted, &mut random, now_ms)?;
-        let directories = directories::prepared(&opened.directories, |path| opened.is_clean(path));
+        let is_clean = |path: &PathBuf| opened.is_clean(path);
+        let directories = directories::prepared(&opened.directories, disk, is_clean)?;
         let mut hosting = Hosting::new(disk, directories, planted);
         let found = hosting.scan(opened.log.image(), &mut random)?;
         let image = opened.log.image().clone();
@@ -630,6 +632,7 @@ impl Node {
             .filter(|one| !one.is_offline)
         {
             write_clean_shutdown(&self.disk, &directory.path, self.broker_epoch)?;
+            forget_boot_id(&self.disk, &directory.path)?;
         }
         Ok(())
     }

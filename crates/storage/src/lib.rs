@@ -5,7 +5,7 @@
 //!                     log directory                         partition's directory
 //!   meta.properties, .lock, .kafka_cleanshutdown     00…0.log .index .timeindex .txnindex
 //!   recovery-point-, log-start-, replication-        00…0.snapshot  leader-epoch-checkpoint
-//!     offset-checkpoint, settled-logs                partition.metadata
+//!     offset-checkpoint, settled-logs, boot-id       partition.metadata
 //!                                                             ▲
 //!   a batch ──> Log::append_as_leader ── offsets in place, one write ──┘
 //!   offset  ──> Log::read ──> FileSlice: file, position, length; no byte of a record is read
@@ -49,6 +49,7 @@ mod time_index;
 mod transaction_index;
 mod transaction_marker;
 
+pub mod boot_id;
 pub mod checkpoint;
 pub mod clean_shutdown;
 pub mod directory_lock;

@@ -71,6 +71,9 @@ pub struct LogOpening<D: Disk> {
     pub recovery_point: i64,
     /// Whether the log directory bears the mark of an orderly shutdown.
     pub is_clean: bool,
+    /// Whether the machine is known to have stopped without it, so that writes that were not synced may
+    /// be lost ([`boot_id`](crate::boot_id)): a gap between segments beyond the recovery point is a loss then.
+    pub has_machine_stopped: bool,
     /// The log as it was when it became idle: it has to be that still, and no file changes if not.
     pub known: Option<IdleLog>,
     /// The time.
@@ -105,6 +108,7 @@ impl<D: Disk> LogOpening<D> {
             log_start_offset: 0,
             recovery_point: 0,
             is_clean: false,
+            has_machine_stopped: false,
             known: None,
             now_ms: 0,
             open_files: Arc::new(OpenFiles::new(usize::MAX)),
@@ -281,8 +285,9 @@ impl<D: Disk> Log<D> {
             log.write_leader_epochs()?;
         }
         // A process has died, and what it has written is here; the machine may die next. Nobody may
-        // see, nor be told that it is there, what a flush was due for.
-        if log.is_flush_due_by_count() {
+        // see, nor be told that it is there, what a flush was due for. Nor may a gap that is none be taken for a
+        // loss then.
+        if log.is_flush_due_by_count() || recovered.has_gap {
             log.flush(opening.now_ms)?;
         }
         Ok(OpenedLog { log, events })

@@ -9,8 +9,11 @@
 //!
 //! Checking reads every byte: the first batch that is damaged or incomplete ends the log, and
 //! segments after it leave it. A gap between offsets is no damage: compaction leaves gaps, and
-//! neither the settings nor a checkpoint tell whether a log was ever compacted. Offset, time and transaction index of a
-//! checked segment are written anew. A damaged index, snapshot or epoch file never stops a log from opening; it is
+//! neither the settings nor a checkpoint tell whether a log was ever compacted. But when the machine has stopped, a
+//! gap between two segments beyond the recovery point is what the end of the first one was: its file is shorter
+//! than it was, and whole batches are gone. Nothing else makes such a gap: a segment begins where the one before ends
+//! ([`Log::append_as_follower`](crate::Log::append_as_follower)), and a compaction waits until the recovery point
+//! in the checkpoint is beyond what it takes. Offset, time and transaction index of a checked segment are written anew. A damaged index, snapshot or epoch file never stops a log from opening; it is
 //! rebuilt and reported as a [`RecoveryEvent`].
 
 mod event;
@@ -105,6 +108,8 @@ pub(crate) struct Recovered<D: Disk> {
     pub(crate) unsynced_snapshots: Vec<FileName>,
     /// Whether the file of the leader epochs says something else.
     pub(crate) are_epochs_news: bool,
+    /// Whether there is a gap between two segments beyond the recovery point.
+    pub(crate) has_gap: bool,
     /// Base offsets of segments that were dropped; their files are marked `.deleted`.
     pub(crate) dropped: Vec<i64>,
     pub(crate) events: Vec<RecoveryEvent>,
@@ -142,6 +147,7 @@ pub(crate) fn recover<D: Disk>(
             snapshots: listing.snapshots.clone(),
             unsynced_snapshots: Vec::new(),
             are_epochs_news: false,
+            has_gap: false,
             dropped: Vec::new(),
             events,
         },
@@ -247,6 +253,9 @@ impl<D: Disk> Recovery<'_, D> {
                 let after = self.rebuild_segment(at, before, is_cut_forbidden)?;
                 self.take_snapshot(&after)?;
                 state = Some(after);
+                if !is_trusted {
+                    self.settle_gap_after(at)?;
+                }
             }
             at += 1;
         }
@@ -306,6 +315,30 @@ impl<D: Disk> Recovery<'_, D> {
         }
         self.recovered.log_end_offset = checked.end_offset;
         Ok(state)
+    }
+
+    /// Ends the log with the segment at `at`, which has been checked and is not durable, when the next one begins
+    /// beyond its end since the machine has lost what was between. What is below the start of the log is missed by nobody.
+    fn settle_gap_after(&mut self, at: usize) -> Result<(), OpenError> {
+        let recovered = &mut self.recovered;
+        let Some(next) = recovered.segments.get(at + 1).map(Segment::base_offset) else {
+            return Ok(());
+        };
+        let end_offset = recovered.log_end_offset;
+        if next <= end_offset || next <= recovered.log_start_offset {
+            return Ok(());
+        }
+        if !self.opening.has_machine_stopped {
+            recovered.has_gap = true;
+            return Ok(());
+        }
+        let base_offset = recovered.segments[at].base_offset();
+        recovered.events.push(RecoveryEvent::EndLost {
+            file: self.files.path(FileName::new(base_offset, FileKind::Log)),
+            end_offset,
+            next_offset: next,
+        });
+        self.drop_segments(at + 1)
     }
 
     /// Takes segments out of the log, from the one at `first` on.

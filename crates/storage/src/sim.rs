@@ -112,6 +112,8 @@ struct State {
     /// The first one is the root.
     directories: Vec<Directory>,
     crashes: u64,
+    /// Those that lost what was not synced.
+    machine_stops: u64,
     /// Changes made so far: writes, truncations, syncs, creations, renames, removals.
     change_count: u64,
     /// The change at which the machine stops.
@@ -139,6 +141,7 @@ impl Default for State {
             files: Vec::new(),
             directories: vec![Directory::default()],
             crashes: 0,
+            machine_stops: 0,
             change_count: 0,
             stop_at: None,
             failing_writes: None,
@@ -410,6 +413,12 @@ impl SimDisk {
         locked(&self.state).now_ms = now_ms;
     }
 
+    /// What names the run of the machine, as [`boot_id`](crate::boot_id) wants it: another one after each crash that loses
+    /// something.
+    pub fn boot_id(&self) -> String {
+        format!("boot {}", locked(&self.state).machine_stops)
+    }
+
     /// Ends every open file, drops what was not synced as told, and lets the disk work again.
     pub fn crash(&self, crash: Crash) {
         let mut state = locked(&self.state);
@@ -420,6 +429,7 @@ impl SimDisk {
             Crash::Random(seed) => state.stop_machine(Some(Choices(seed))),
         }
         state.crashes += 1;
+        state.machine_stops += u64::from(crash != Crash::KeepsAll);
         state.stop_at = None;
         state.is_out_of_files = false;
         state.open_count_max = usize::MAX;

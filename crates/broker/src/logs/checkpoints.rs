@@ -77,14 +77,19 @@ pub(crate) fn settle_or_report(logs: &Logs, directory: &LogDirectory) {
     }
 }
 
-/// [`settle`] when the logs of a directory without a clean shutdown have been opened. A log may
-/// end below what its recovery point was: what is written there now is not known to be durable.
-pub(crate) fn settle_at_start(logs: &Logs, directory: &LogDirectory) {
-    let written =
-        settle(logs, directory).and_then(|()| write(logs, directory, Kind::RecoveryPoints));
-    if let Err(error) = written {
-        logs.report_directory_error(directory.name(), &error);
+/// Notes the recovery points when the logs of a directory have been opened, so that there are some; without a clean
+/// shutdown it is [`settle`] as well. A log may end below what its recovery point was: what is written there now
+/// is not known to be durable. Whether the disk has taken it.
+pub(crate) fn settle_at_start(logs: &Logs, directory: &LogDirectory, is_clean: bool) -> bool {
+    let settled = match is_clean {
+        true => Ok(()),
+        false => settle(logs, directory),
+    };
+    let written = settled.and_then(|()| write(logs, directory, Kind::RecoveryPoints));
+    if let Err(error) = &written {
+        logs.report_directory_error(directory.name(), error);
     }
+    written.is_ok()
 }
 
 fn write(logs: &Logs, directory: &LogDirectory, kind: Kind) -> Result<(), StorageError> {

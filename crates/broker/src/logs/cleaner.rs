@@ -16,6 +16,8 @@
 //! counted, and each ends when it is dropped.
 
 use crate::logs::Logs;
+use crate::logs::checkpoint_files::Kind;
+use crate::logs::checkpoints;
 use crate::logs::idle_logs::is_in;
 use crate::logs::log_directories::LogDirectory;
 use crate::scheduling::clock::{now_ms, random_bytes, retention_ms};
@@ -326,7 +328,7 @@ impl Cleaner {
             return false;
         };
         let started = Instant::now();
-        let outcome = attempt(|| self.clean(&choice, config));
+        let outcome = attempt(|| self.clean(logs, &choice, config));
         let Choice {
             partition,
             in_progress,
@@ -512,6 +514,7 @@ impl Cleaner {
 
     fn clean(
         &self,
+        logs: &Logs,
         choice: &Choice<'_>,
         config: &CleanerConfig,
     ) -> Result<(i64, CleanStatistics), CleanError> {
@@ -523,6 +526,13 @@ impl Cleaner {
         let threads = thread_count(config).max(1);
         // A record goes only when the later one of its key is on the disk.
         partition.flush_up_to(cleanable.first_uncleanable_offset, now_ms())?;
+        // A crash of the machine tells the gaps that stay from a loss by the recovery point.
+        if let Some(directory) = directory(logs, &partition.log_directory())
+            && let Some(error) =
+                checkpoints::write_unless_written(logs, directory, Kind::RecoveryPoints)
+        {
+            return Err(CleanError::Storage(error));
+        }
         let buffer_bytes = config.io_buffer_size.max(0).unsigned_abs() as usize / threads / 2;
         let mut compaction = partition
             .with_log(|log| log.begin_compaction(cleanable, retention_ms(), buffer_bytes))?;

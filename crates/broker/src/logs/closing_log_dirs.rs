@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use storage::RealDisk;
+use storage::boot_id::forget_boot_id;
 use storage::clean_shutdown::write_clean_shutdown;
 
 /// After so long without progress it is said which directory the stop waits for.
@@ -117,7 +118,9 @@ fn leave_one(
         return;
     }
     if failure.is_none() && is_metadata_closed && !directory.is_offline() {
-        failure = write_clean_shutdown(&RealDisk, directory.path(), epoch).err();
+        let marked = write_clean_shutdown(&RealDisk, directory.path(), epoch);
+        let forgotten = marked.and_then(|()| forget_boot_id(&RealDisk, directory.path()));
+        failure = forgotten.err();
     }
     if let Some(error) = failure {
         tracing::error!(directory = directory.name(), %error, "unclean shutdown of a log directory: the next start will recover it");

@@ -6,6 +6,7 @@
 //!                                                                                   └─> the controller
 //! ```
 
+use crate::logs::boots;
 use crate::logs::checkpoints::OffsetsAtStart;
 use crate::logs::cordoning::is_named;
 use crate::logs::directory_choice::{choose_directory, is_unplaced, named_directory_index};
@@ -33,6 +34,8 @@ pub(super) struct Found {
     pub(super) offsets: OffsetsAtStart,
     pub(super) settled: SettledLogs,
     pub(super) is_clean: bool,
+    /// Whether what was not synced may be lost.
+    pub(super) has_machine_stopped: bool,
 }
 
 /// Where a log is: the place of its directory in `log.dirs`, and what there is of it.
@@ -308,12 +311,19 @@ impl Found {
         }
     }
 
+    /// Whether a gap in the log is a loss. Of a log without a recovery point that may be compacted nobody knows.
+    pub(super) fn is_gap_loss(&self, name: &TopicPartition, is_compacted: bool) -> bool {
+        let is_known = !is_compacted || self.offsets.recovery_points.contains_key(name);
+        self.has_machine_stopped && is_known && !self.is_changed(name)
+    }
+
     fn nothing(directory: &Arc<LogDirectory>, is_clean: bool) -> Self {
         Self {
             directory: directory.clone(),
             offsets: OffsetsAtStart::default(),
             settled: SettledLogs::default(),
             is_clean,
+            has_machine_stopped: false,
         }
     }
 }
@@ -329,7 +339,11 @@ fn scan_or_fail(
         return Ok(None);
     }
     found.settled = read_settled(&directory);
-    match scan(logs, image, &directory, &found.settled) {
+    let scanned = scan(logs, image, &directory, &found.settled).and_then(|scanned| {
+        found.has_machine_stopped = !found.is_clean && boots::has_machine_stopped(&directory)?;
+        Ok(scanned)
+    });
+    match scanned {
         Ok(scanned) => Ok(Some(scanned)),
         Err(error) if error.is_disk_failure() && !logs.holds_metadata(&directory) => {
             directory.fail(&error);

@@ -1,6 +1,7 @@
 //! Log directories, and the partitions that are in them: from the files of a start to those of a stop.
 
 pub(crate) mod absences;
+pub(crate) mod boots;
 pub(crate) mod checkpoint_files;
 pub(crate) mod checkpoints;
 pub(crate) mod cleaner;

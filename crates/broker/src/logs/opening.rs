@@ -6,7 +6,7 @@ use crate::logs::found_logs::{Found, Places, offset_of};
 use crate::logs::hosting::{host_log, topic_defaults, topic_log_config};
 use crate::logs::partitions::{HostedTopic, Unavailable};
 use crate::logs::scan::Existing;
-use crate::logs::{Logs, checkpoints, future_replicas, roles};
+use crate::logs::{Logs, boots, checkpoints, future_replicas, roles};
 use crate::scheduling::clock::now_ms;
 use crate::settings::start_error::StartError;
 use metadata::MetadataDelta;
@@ -70,8 +70,10 @@ pub(crate) fn open_all(
         }
         logs.fail_directory(directory.name(), &reason);
     }
-    for found in places.founds.iter().filter(|found| !found.is_clean) {
-        checkpoints::settle_at_start(logs, &found.directory);
+    for found in &places.founds {
+        if checkpoints::settle_at_start(logs, &found.directory, found.is_clean) {
+            boots::note(logs, &found.directory);
+        }
     }
     let clean = places.founds.iter().filter(|found| found.is_clean);
     let clean = clean.map(|found| found.directory.name()).collect();
@@ -176,6 +178,7 @@ fn open_one(logs: &Logs, found: &Found, opening: &Opening) -> Result<bool, OpenF
         }
         error @ OpenError::TopicId { .. } => refused(error.to_string()),
     };
+    let is_compacted = config.cleanup_policy.compact;
     let log_opening = LogOpening {
         topic_id: Some(topic.id),
         config,
@@ -183,6 +186,7 @@ fn open_one(logs: &Logs, found: &Found, opening: &Opening) -> Result<bool, OpenF
         log_start_offset: offset_of(&found.offsets.log_start_offsets, &name),
         recovery_point: found.recovery_point(&name),
         is_clean: found.is_clean && !found.is_changed(&name),
+        has_machine_stopped: found.is_gap_loss(&name, is_compacted),
         now_ms: now_ms(),
         ..LogOpening::new(RealDisk, directory, name.clone())
     };

@@ -120,6 +120,29 @@ fn what_compaction_has_left_survives_another_policy_and_a_crash() {
     assert_eq!(keys(&mut server.connect(), "topic"), expected);
 }
 
+/// The cleaner notes the recovery point first, below which a gap is none of lost records.
+#[test]
+fn what_compaction_has_left_survives_a_stop_of_the_machine() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = TestServer::start_in(directory.path(), &QUICK).unwrap();
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &COMPACTED);
+    fill(&mut client, "topic", &["a", "b", "c", "b", "d"]);
+    let expected = [(0, "a"), (2, "c"), (3, "b"), (4, "d")];
+    let expected = expected.map(|(offset, key)| (offset, key.to_owned()));
+    wait_until("the log is compacted", || {
+        keys(&mut client, "topic") == expected
+    });
+    server.crash();
+    let boot_id = directory.path().join("boot-id");
+    std::fs::write(&boot_id, "another one").unwrap();
+    let server = TestServer::start_in(directory.path(), &QUICK).unwrap();
+    assert_eq!(keys(&mut server.connect(), "topic"), expected);
+    assert_ne!(std::fs::read(&boot_id).unwrap(), b"another one");
+    server.stop();
+    assert!(!boot_id.exists(), "others may write there now");
+}
+
 #[test]
 fn a_topic_that_compacts_and_deletes_does_both() {
     let mut settings = QUICK.to_vec();

@@ -38,6 +38,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use storage::OpenFiles;
+use storage::boot_id::{forget_boot_id, has_machine_stopped};
 use storage::clean_shutdown::{take_clean_shutdown, write_clean_shutdown};
 use storage::disk::Disk;
 use storage::sim::SimDisk;
@@ -116,6 +117,8 @@ pub(super) struct BrokerNode {
     quorum_request: u64,
     life: BrokerLife,
     is_clean: bool,
+    /// Whether what was not synced may be lost.
+    has_machine_stopped: bool,
     /// The logs are open, and follow the metadata.
     is_hosting: bool,
     host: Arc<LogHost<SimDisk>>,
@@ -163,6 +166,8 @@ impl BrokerNode {
         };
         let found = find_log_directories(disk, &mut options).map_err(|error| text(&error))?;
         let mark = take_clean_shutdown(disk, &directory).map_err(|error| text(&error))?;
+        let has_machine_stopped = has_machine_stopped(disk, &directory, Some(&disk.boot_id()))
+            .map_err(|error| text(&error))?;
         let metadata = open_metadata(disk, config, now)?;
         let known = known_directories(metadata.image(), config.node_id);
         let directories = found
@@ -193,6 +198,7 @@ impl BrokerNode {
             quorum_request: 0,
             life: BrokerLife::new(LIFE, registration, now.monotonic),
             is_clean: mark.is_some(),
+            has_machine_stopped,
             is_hosting: false,
             host,
             partitions: BTreeMap::new(),
@@ -475,8 +481,10 @@ impl BrokerNode {
             .map_err(|error| error.to_string())?;
         let epoch = self.life.broker_epoch();
         if let Some(epoch) = epoch.filter(|_| self.is_hosting) {
-            let written = write_clean_shutdown(&self.disk, &PathBuf::from(LOGS), epoch);
-            written.map_err(|error| error.to_string())?;
+            let directory = Path::new(LOGS);
+            write_clean_shutdown(&self.disk, directory, epoch)
+                .and_then(|()| forget_boot_id(&self.disk, directory))
+                .map_err(|error| error.to_string())?;
         }
         Ok(())
     }

@@ -297,18 +297,19 @@ impl Judge {
         };
         let (ours, theirs) = (part(one.2), part(other.2));
         if ours != theirs {
-            let differs = ours.iter().zip(&theirs).find(|(a, b)| a != b);
-            let differs = differs.map(|(a, b)| {
-                format!(
-                    "{} of epoch {} and {} of epoch {} at {}",
-                    short(&a.2),
-                    a.1,
-                    short(&b.2),
-                    b.1,
-                    a.0
-                )
-            });
-            let detail = format!("{log:?} of {} and {}: {differs:?}", one.0, other.0);
+            // From the first difference on offsets do not match: each side shows what it has there.
+            let count = ours.iter().zip(&theirs).take_while(|(a, b)| a == b).count();
+            let shown = |records: &[ReplicaRecord]| match records.get(count) {
+                Some((at, epoch, value)) => format!("{} of epoch {epoch} at {at}", short(value)),
+                None => "nothing more".to_owned(),
+            };
+            let detail = format!(
+                "{log:?} in {start}..{end}: {} has {}, {} has {}",
+                one.0,
+                shown(&ours),
+                other.0,
+                shown(&theirs)
+            );
             self.broken("LogMatching", detail);
         }
     }

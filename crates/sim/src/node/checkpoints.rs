@@ -5,6 +5,7 @@ use super::hosting::Hosting;
 use crate::planted::Planted;
 use model::TopicPartition;
 use std::path::Path;
+use storage::boot_id::note_boot_id;
 use storage::checkpoint::{
     LOG_START_OFFSET_CHECKPOINT, OffsetCheckpoint, RECOVERY_POINT_CHECKPOINT, read_checkpoint,
     write_checkpoint,
@@ -72,7 +73,25 @@ impl Hosting {
         Ok(())
     }
 
-    fn write_checkpoints_of(&self, at: usize) -> Result<(), StorageError> {
+    /// Notes the run of the machine in which the logs are written, when all are open.
+    pub(super) fn note_boot_ids(&mut self) -> Result<(), Halted> {
+        let boot_id = self.disk.boot_id();
+        for at in 0..self.directories.len() {
+            let directory = &self.directories[at];
+            if directory.is_offline {
+                continue;
+            }
+            match note_boot_id(&self.disk, &directory.path, Some(&boot_id)) {
+                Err(error) if error.is_passing() => return Err(error.into()),
+                Err(error) => self.do_without(error.into())?,
+                Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes those of one directory.
+    pub(super) fn write_checkpoints_of(&self, at: usize) -> Result<(), StorageError> {
         let directory = &self.directories[at];
         let mut checkpoints = Checkpoints::default();
         if self.planted == Planted::CheckpointsByName {

@@ -120,6 +120,8 @@ impl Hosting {
         };
         // A record goes only when the later one of its key is on the disk.
         partition.flush_up_to(cleanable.first_uncleanable_offset, now_ms)?;
+        // The recovery point tells the gaps that stay from a loss.
+        self.write_checkpoints_of(self.place_of(&partition))?;
         let mut compaction =
             partition.with_log(|log| log.begin_compaction(&cleanable, retention_ms, 4_096))?;
         let count = compaction.dirty_record_count_max();

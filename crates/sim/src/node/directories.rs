@@ -17,6 +17,9 @@ use replication::PartitionKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use storage::StorageError;
+use storage::boot_id::has_machine_stopped;
+use storage::sim::SimDisk;
 
 /// A log directory that could be used at the start.
 #[derive(Debug)]
@@ -26,6 +29,8 @@ pub(super) struct LogDirectory {
     pub(super) id: Uuid,
     /// Whether it was left in order.
     pub(super) is_clean: bool,
+    /// Whether what was not synced may be lost.
+    pub(super) has_machine_stopped: bool,
     /// Whether it has failed since.
     pub(super) is_offline: bool,
 }
@@ -46,14 +51,19 @@ pub(super) struct Places {
 /// The directories as a start has prepared them.
 pub(super) fn prepared(
     directories: &LogDirectories,
+    disk: &SimDisk,
     is_clean: impl Fn(&PathBuf) -> bool,
-) -> Vec<LogDirectory> {
-    let one = |(path, id): &(PathBuf, Uuid)| LogDirectory {
-        path: path.clone(),
-        name: path.to_string_lossy().into(),
-        id: *id,
-        is_clean: is_clean(path),
-        is_offline: false,
+) -> Result<Vec<LogDirectory>, StorageError> {
+    let boot_id = disk.boot_id();
+    let one = |(path, id): &(PathBuf, Uuid)| {
+        Ok(LogDirectory {
+            path: path.clone(),
+            name: path.to_string_lossy().into(),
+            id: *id,
+            is_clean: is_clean(path),
+            has_machine_stopped: has_machine_stopped(disk, path, Some(&boot_id))?,
+            is_offline: false,
+        })
     };
     directories.directories.iter().map(one).collect()
 }

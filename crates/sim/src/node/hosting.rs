@@ -119,6 +119,7 @@ impl Hosting {
                         opening.recovery_point = of(&known.recovery_points);
                         opening.log_start_offset = of(&known.log_start_offsets);
                         opening.is_clean = self.directories[*at].is_clean;
+                        opening.has_machine_stopped = self.directories[*at].has_machine_stopped;
                         let is_clean = opening.is_clean;
                         let mut log = Log::open(opening)?.log;
                         if !is_clean && self.planted == Planted::TakesGapsForDamage {
@@ -138,6 +139,7 @@ impl Hosting {
         }
         self.lost.clone_from(&places.lost);
         self.write_checkpoints()?;
+        self.note_boot_ids()?;
         self.read_cleaner_offsets()
     }
 

@@ -397,7 +397,7 @@ impl<D: Disk> Log<D> {
         };
         let is_full = self.active().is_full_for(&question, &self.config);
         if is_full {
-            self.roll(first.base_offset, now_ms)?;
+            self.roll(self.next_base_offset(first, last), now_ms)?;
         }
         self.is_modified = true;
         self.note_leader_epochs(batches)?;
@@ -411,6 +411,16 @@ impl<D: Disk> Log<D> {
         active.append_aborted(&self.files, &aborted)?;
         self.log_end_offset = end_offset;
         Ok(is_full)
+    }
+
+    /// Where the segment of these batches begins: where the one before ends, though a compacted log of a leader goes on
+    /// beyond that. A gap between segments is a loss after a crash. It is left where a segment does not reach as far.
+    fn next_base_offset(&self, first: &StoredBatch, last: &StoredBatch) -> i64 {
+        let end_offset = self.active().end_offset();
+        match last.last_offset - end_offset <= i64::from(i32::MAX) {
+            true => end_offset,
+            false => first.base_offset,
+        }
     }
 
     /// Notes the epochs of batches that are about to be written. An epoch that begins at the end of

@@ -39,6 +39,15 @@ pub enum RecoveryEvent {
         /// What was wrong with the batch there.
         reason: String,
     },
+    /// The machine has stopped before the end of a segment was durable, and the log ends there.
+    EndLost {
+        /// The segment's log file.
+        file: PathBuf,
+        /// Where it ends now.
+        end_offset: i64,
+        /// Where the next segment begins.
+        next_offset: i64,
+    },
     /// A segment has left the log, because the log ends before it.
     SegmentDropped {
         /// The segment's log file.
@@ -62,6 +71,7 @@ impl RecoveryEvent {
             Self::LeftoverRemoved { .. } | Self::DamagedFile { .. } => false,
             Self::DamagedBatch { .. }
             | Self::Truncated { .. }
+            | Self::EndLost { .. }
             | Self::SegmentDropped { .. }
             | Self::LogStartBeyondEnd { .. } => true,
         }
@@ -94,6 +104,15 @@ impl fmt::Display for RecoveryEvent {
             } => write!(
                 f,
                 "`{}` is cut at position {position}, losing {lost_bytes} bytes: {reason}",
+                file.display()
+            ),
+            Self::EndLost {
+                file,
+                end_offset,
+                next_offset,
+            } => write!(
+                f,
+                "`{}` has lost its end: the offsets {end_offset}..{next_offset} were not synced when the machine stopped",
                 file.display()
             ),
             Self::SegmentDropped { file } => {

@@ -11,7 +11,7 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use record::ValidatedBatch;
 use storage::disk::OpenMode;
-use storage::sim::SimDisk;
+use storage::sim::{Crash, SimDisk};
 use storage::{
     AppendOptions, Disk, DiskFile, Log, LogConfig, OpenError, fuzz_indexes, fuzz_segment_recovery,
 };
@@ -57,7 +57,9 @@ fn written_log() -> SimDisk {
 
 struct Reopening {
     is_clean: bool,
+    has_machine_stopped: bool,
     recovery_point: i64,
+    log_start_offset: i64,
     config: LogConfig,
 }
 
@@ -65,7 +67,9 @@ impl Reopening {
     const fn new(config: LogConfig) -> Self {
         Self {
             is_clean: true,
+            has_machine_stopped: false,
             recovery_point: 0,
+            log_start_offset: 0,
             config,
         }
     }
@@ -81,6 +85,8 @@ fn check(
     damage(&disk, &mut reopening);
     let mut opening = opening(&disk);
     opening.is_clean = reopening.is_clean;
+    opening.has_machine_stopped = reopening.has_machine_stopped;
+    opening.log_start_offset = reopening.log_start_offset;
     opening.recovery_point = reopening.recovery_point;
     opening.config = Arc::new(reopening.config);
     let opened = Log::open(opening).unwrap();
@@ -221,6 +227,110 @@ fn a_gap_between_segments_drops_nothing() {
             "#]],
         );
     }
+}
+
+/// A log whose second segment ends early, at the end of a batch, after the machine has stopped.
+fn check_lost_end(recovery_point: i64, log_start_offset: i64, expected: Expect) -> SimDisk {
+    let (disk, log) = check(
+        |disk, reopening| {
+            let name = "00000000000000000010.log";
+            let log = bytes(disk, name);
+            write(disk, name, &log[..85]);
+            reopening.is_clean = false;
+            reopening.has_machine_stopped = true;
+            reopening.recovery_point = recovery_point;
+            reopening.log_start_offset = log_start_offset;
+        },
+        expected,
+    );
+    assert_eq!(log.producer_state().end_offset(), log.log_end_offset());
+    let latest = log.leader_epochs().entries().last().unwrap();
+    assert!(latest.start_offset <= log.log_end_offset());
+    disk
+}
+
+/// The file is as long as it was when it was synced last, and that of the next segment has been written since.
+#[test]
+fn a_gap_beyond_the_recovery_point_ends_the_log_when_the_machine_has_stopped() {
+    for recovery_point in [0, 12, 13, 19] {
+        let disk = check_lost_end(
+            recovery_point,
+            0,
+            expect![[r#"
+                0..13
+                loss: `10.log` has lost its end: the offsets 13..20 were not synced when the machine stopped
+                loss: `20.log` is dropped: the log ends before it
+            "#]],
+        );
+        // Another crash before anything else is durable.
+        let mut opening = opening(&disk);
+        opening.has_machine_stopped = true;
+        let again = Log::open(opening).unwrap().log;
+        assert_eq!((again.log_start_offset(), again.log_end_offset()), (0, 13));
+    }
+}
+
+#[test]
+fn a_gap_below_the_recovery_point_or_the_start_of_the_log_is_no_loss() {
+    check_lost_end(
+        20,
+        0,
+        expect![[r#"
+            0..30
+            `10.index` is rebuilt: its last entry is OffsetEntry { relative_offset: 9, position: 317 }
+        "#]],
+    );
+    check_lost_end(
+        0,
+        20,
+        expect![[r#"
+            20..30
+        "#]],
+    );
+}
+
+/// What was taken for a gap stays one, whatever stops next.
+#[test]
+fn a_gap_that_is_none_is_durable_when_the_log_is_open() {
+    let (disk, log) = check(
+        |disk, reopening| {
+            let name = "00000000000000000010.log";
+            let log = bytes(disk, name);
+            write(disk, name, &log[..85]);
+            reopening.is_clean = false;
+        },
+        expect![[r#"
+            0..30
+        "#]],
+    );
+    let recovery_point = log.recovery_point();
+    assert!(recovery_point >= 20, "{recovery_point}");
+    drop(log);
+    disk.crash(Crash::LosesUnsynced);
+    let mut opening = opening(&disk);
+    opening.has_machine_stopped = true;
+    opening.recovery_point = recovery_point;
+    assert_eq!(Log::open(opening).unwrap().log.log_end_offset(), 30);
+}
+
+/// The leader's log is compacted: that is no gap between the segments of a follower.
+#[test]
+fn a_segment_of_a_follower_begins_where_the_one_before_ends() {
+    let (disk, mut log) = new_log();
+    let value = "x".repeat(300);
+    for base_offset in [0, 10, 20, 30, 40] {
+        let mut records = batch(0, &[&value]);
+        records.stamp(base_offset, LeaderEpoch(0), None);
+        log.append_as_follower(records.bytes(), LeaderEpoch(0), 0)
+            .unwrap();
+    }
+    assert!(log.segment_count() > 1);
+    drop(log);
+    disk.crash(Crash::KeepsAll);
+    let mut opening = opening(&disk);
+    opening.has_machine_stopped = true;
+    let opened = Log::open(opening).unwrap();
+    assert_eq!((opened.events, opened.log.log_end_offset()), (vec![], 41));
 }
 
 #[test]

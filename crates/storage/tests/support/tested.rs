@@ -113,6 +113,8 @@ pub(crate) struct Tested {
     may_lose_all: bool,
     recovery_point_checkpoint: i64,
     log_start_checkpoint: i64,
+    /// Whether the last crash was that of the machine.
+    has_machine_stopped: bool,
     epoch: i32,
     producers: [ModelProducer; 3],
     value_count: usize,
@@ -132,6 +134,7 @@ impl Tested {
             may_lose_all: false,
             recovery_point_checkpoint: 0,
             log_start_checkpoint: 0,
+            has_machine_stopped: false,
             epoch: 0,
             producers: [ModelProducer::default(); 3],
             value_count: 0,
@@ -252,6 +255,7 @@ impl Tested {
     /// Crashes, opens the log again, and compares it with what it may be.
     pub(crate) fn crash(&mut self, crash: Crash) {
         self.disk.crash(crash);
+        self.has_machine_stopped = crash != Crash::KeepsAll;
         self.open(false);
     }
 
@@ -398,6 +402,7 @@ impl Tested {
     fn open(&mut self, is_clean: bool) {
         let mut opening = opening(&self.disk);
         opening.is_clean = is_clean;
+        opening.has_machine_stopped = self.has_machine_stopped;
         opening.recovery_point = self.recovery_point_checkpoint;
         opening.log_start_offset = self.log_start_checkpoint;
         opening.now_ms = self.now_ms;
@@ -462,24 +467,7 @@ impl Tested {
             model.records.retain(|record| record.offset < kept_end);
             model.start = start;
             model.end = end;
-            // Of what was not flushed, younger batches may be there and older ones lost.
-            let flushed_end = self.flushed_end;
-            let is_found = |value: &String| found.iter().any(|record| record.1 == *value);
-            let is_held = |r: &ModelRecord| match &r.value {
-                _ if r.offset < flushed_end => true,
-                Some(value) => is_found(value),
-                None => {
-                    let slice = log.read(r.offset.max(start), 1, i64::MAX, true).unwrap();
-                    let bytes = slice.slice.map(|slice| slice.to_vec().unwrap());
-                    let batch = bytes
-                        .map(|bytes| record::RecordBatch::parse(&bytes).unwrap().0.base_offset());
-                    batch == Some(r.offset)
-                }
-            };
-            model.records.retain(is_held);
-            let records = &model.records;
-            let is_held = |batch: &ModelBatch| records.iter().any(|r| r.offset == batch.1);
-            model.batches.retain(is_held);
+            // What is lost is the end: no younger batch is there without the older ones.
             let expected = model.values();
             if is_complete && found == expected {
                 self.flushed_end = self.flushed_end.min(end);

@@ -8,6 +8,7 @@ use model::{Now, TopicPartition};
 use replication::{Partition, PartitionKey, Role, RoleChange, role_changes};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use storage::boot_id::note_boot_id;
 use storage::checkpoint::{
     LOG_START_OFFSET_CHECKPOINT, OffsetCheckpoint, RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT, read_checkpoint, write_checkpoint,
@@ -49,6 +50,9 @@ impl BrokerNode {
         let image = self.metadata.image().clone();
         let delta = MetadataDelta::new(Arc::new(MetadataImage::default()), image.clone());
         self.apply(&delta, now)?;
+        self.write_checkpoints()?;
+        note_boot_id(&self.disk, Path::new(LOGS), Some(&self.disk.boot_id()))
+            .map_err(|error| error.to_string())?;
         self.image = image;
         self.life.ready(now.monotonic);
         Ok(())
@@ -174,6 +178,8 @@ impl BrokerNode {
                 opening.log_start_offset = of(&self.checkpoint(LOG_START_OFFSET_CHECKPOINT));
                 high_watermark = of(&self.checkpoint(REPLICATION_OFFSET_CHECKPOINT));
                 opening.is_clean = self.is_clean;
+                opening.has_machine_stopped =
+                    self.has_machine_stopped && self.planted != PlantedInCluster::OverlooksGaps;
                 Log::open(opening).map_err(|error| error.to_string())?.log
             }
             Err(_) => {
