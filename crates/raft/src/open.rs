@@ -143,8 +143,8 @@ fn open_log<D: Disk>(
     folder: &Path,
 ) -> Result<(Log<D>, Vec<RecoveryEvent>), OpenError> {
     let mut opening = log_opening(disk, folder, &options.config, options.now.wall_ms);
-    // Nothing ever leaves a gap in this log. An observer writes several batches before it syncs them, and its leader has
-    // what is lost; a leader cuts nothing that was whole.
+    // Nothing ever leaves a gap in this log. An observer writes several batches before it syncs them,
+    // and its leader has what is lost; a leader cuts nothing that was whole.
     opening.has_machine_stopped = matches!(options.standing, QuorumMembership::Observer { .. });
     match disk.status(folder) {
         Ok(_) => {

@@ -9,12 +9,14 @@
 //!
 //! Checking reads every byte: the first batch that is damaged or incomplete ends the log, and
 //! segments after it leave it. A gap between offsets is no damage: compaction leaves gaps, and
-//! neither the settings nor a checkpoint tell whether a log was ever compacted. But when the machine has stopped, a
-//! gap between two segments beyond the recovery point is what the end of the first one was: its file is shorter
-//! than it was, and whole batches are gone. Nothing else makes such a gap: a segment begins where the one before ends
-//! ([`Log::append_as_follower`](crate::Log::append_as_follower)), and a compaction waits until the recovery point
-//! in the checkpoint is beyond what it takes. Offset, time and transaction index of a checked segment are written anew. A damaged index, snapshot or epoch file never stops a log from opening; it is
-//! rebuilt and reported as a [`RecoveryEvent`].
+//! neither the settings nor a checkpoint tell whether a log was ever compacted. But when the machine
+//! has stopped, a gap between two segments beyond the recovery point is what the end of the first one
+//! was: its file is shorter than it was, and whole batches are gone. Nothing else makes such a gap: a
+//! segment begins where the one before ends ([`Log::append_as_follower`](crate::Log::append_as_follower)),
+//! and a compaction waits until the recovery point in the checkpoint is beyond what it takes.
+//!
+//! Offset, time and transaction index of a checked segment are written anew. A damaged index, snapshot
+//! or epoch file never stops a log from opening; it is rebuilt and reported as a [`RecoveryEvent`].
 
 mod event;
 mod fuzz;
@@ -317,8 +319,9 @@ impl<D: Disk> Recovery<'_, D> {
         Ok(state)
     }
 
-    /// Ends the log with the segment at `at`, which has been checked and is not durable, when the next one begins
-    /// beyond its end since the machine has lost what was between. What is below the start of the log is missed by nobody.
+    /// Ends the log with the segment at `at`, which has been checked and is not durable, when the next one
+    /// begins beyond its end since the machine has lost what was between. What is below the start of the
+    /// log is missed by nobody.
     fn settle_gap_after(&mut self, at: usize) -> Result<(), OpenError> {
         let recovered = &mut self.recovered;
         let Some(next) = recovered.segments.get(at + 1).map(Segment::base_offset) else {

@@ -413,8 +413,8 @@ impl SimDisk {
         locked(&self.state).now_ms = now_ms;
     }
 
-    /// What names the run of the machine, as [`boot_id`](crate::boot_id) wants it: another one after each crash that loses
-    /// something.
+    /// What names the run of the machine, as [`boot_id`](crate::boot_id) wants it: another one after each
+    /// crash that loses something.
     pub fn boot_id(&self) -> String {
         format!("boot {}", locked(&self.state).machine_stops)
     }

@@ -17,8 +17,8 @@ use crate::logs::log_directories::LogDirectory;
 use model::TopicPartition;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
-use storage::StorageError;
-use storage::checkpoint::{CheckpointText, OffsetCheckpoint};
+use storage::checkpoint::{CheckpointText, OffsetCheckpoint, RECOVERY_POINT_CHECKPOINT};
+use storage::{Disk, RealDisk, StorageError};
 
 /// Writes one kind of checkpoint into a log directory that is online, unless nothing has changed since
 /// that was last done. A failure is reported, and returned.
@@ -77,11 +77,13 @@ pub(crate) fn settle_or_report(logs: &Logs, directory: &LogDirectory) {
     }
 }
 
-/// Notes the recovery points when the logs of a directory have been opened, so that there are some; without a clean
-/// shutdown it is [`settle`] as well. A log may end below what its recovery point was: what is written there now
-/// is not known to be durable. Whether the disk has taken it.
+/// Notes the recovery points when the logs of a directory have been opened, unless a clean shutdown has
+/// done so; without one it is [`settle`] as well. A log may end below what its recovery point was: what
+/// is written there now is not known to be durable. Whether the disk has taken it.
 pub(crate) fn settle_at_start(logs: &Logs, directory: &LogDirectory, is_clean: bool) -> bool {
+    let path = directory.path().join(RECOVERY_POINT_CHECKPOINT);
     let settled = match is_clean {
+        true if RealDisk.status(&path).is_ok() => return true,
         true => Ok(()),
         false => settle(logs, directory),
     };
