@@ -29,6 +29,8 @@ pub enum PlantedInCluster {
     FencesNobody,
     /// A broker is unfenced, and leads, before it has followed the metadata.
     LeadsByOldMetadata,
+    /// A log whose machine has stopped comes back with holes.
+    OverlooksGaps,
 }
 
 impl PlantedInCluster {

@@ -178,7 +178,8 @@ impl BrokerNode {
                 opening.log_start_offset = of(&self.checkpoint(LOG_START_OFFSET_CHECKPOINT));
                 high_watermark = of(&self.checkpoint(REPLICATION_OFFSET_CHECKPOINT));
                 opening.is_clean = self.is_clean;
-                opening.has_machine_stopped = self.has_machine_stopped;
+                opening.has_machine_stopped =
+                    self.has_machine_stopped && self.planted != PlantedInCluster::OverlooksGaps;
                 Log::open(opening).map_err(|error| error.to_string())?.log
             }
             Err(_) => {
