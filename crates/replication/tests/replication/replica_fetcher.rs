@@ -1,11 +1,7 @@
 //! What a fetcher asks for, line by line: its session with the leader, and which partitions are in it.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod support;
-
+use crate::support::fetcher_script::play;
 use expect_test::{Expect, expect};
-use support::fetcher_script::play;
 
 fn check(script: &str, expect: Expect) {
     expect.assert_eq(&play(script));

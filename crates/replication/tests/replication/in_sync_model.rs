@@ -4,10 +4,7 @@
 //! Answers and metadata come late or not at all, followers start again with less than they had, and old fetches
 //! arrive after newer ones.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod support;
-
+use crate::support::{Served, batch, request};
 use metadata::{BrokerRegistration, MetadataImage, MetadataRecord};
 use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, MonotonicTime, Uuid};
 use proptest::prelude::*;
@@ -19,7 +16,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use storage::LogConfig;
-use support::{Served, batch, request};
 
 const LEADER: BrokerId = BrokerId(1);
 const FOLLOWERS: [BrokerId; 2] = [BrokerId(2), BrokerId(3)];

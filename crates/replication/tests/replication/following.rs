@@ -1,15 +1,11 @@
 //! What a follower makes of its leader's answers, on a log of a disk in memory: each case of where it is cut, and
 //! in which order it follows.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod support;
-
+use crate::support::{Served, stamped};
 use expect_test::{Expect, expect};
 use model::{BrokerId, LeaderEpoch};
 use replication::{FetchPosition, FetchedRecords, FollowError, Role};
 use std::fmt::Write;
-use support::{Served, stamped};
 
 fn show(position: Option<FetchPosition>) -> String {
     let Some(position) = position else {
@@ -74,7 +70,7 @@ fn act(served: &Served, line: &str) -> String {
             String::new()
         }
         "append" => {
-            served.append(support::batch(0, number(1) as usize));
+            served.append(crate::support::batch(0, number(1) as usize));
             String::new()
         }
         "rest" => format!("idle: {}", partition.rest_synced(0).unwrap()),

@@ -1,8 +1,5 @@
 //! A partition on a disk in memory, and batches to append to it, for the tests of this crate.
 
-#![allow(dead_code, reason = "each test file uses its part")]
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
 pub(crate) mod fetcher_script;
 pub(crate) mod led;
 pub(crate) mod watched_disk;

@@ -1,12 +1,8 @@
 //! What a fetcher does as its leader answers, line by line: each row of what a leader can answer, and answers that
 //! come late.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod support;
-
+use crate::support::fetcher_script::play;
 use expect_test::{Expect, expect};
-use support::fetcher_script::play;
 
 fn check(script: &str, expect: Expect) {
     expect.assert_eq(&play(script));

@@ -1,7 +1,5 @@
 //! Roles follow from the metadata, whatever way these come.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
 use expect_test::{Expect, expect};
 use metadata::{MetadataDelta, MetadataImage, MetadataRecord, Partition, PartitionChange};
 use model::{BrokerId, Uuid};

@@ -1,16 +1,14 @@
 //! Random lives of a partition against lists: whatever is asked, and whether its log is open or
 //! idle, it answers as the lists do.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod support;
-
+use crate::support::{
+    LOGS, Served, batch, batches_in, batches_of, marker, producer_batch, request,
+};
 use model::{ErrorCode, LeaderEpoch, ProducerId};
 use proptest::prelude::*;
 use replication::{Isolation, PartitionOffsets, ReadError, ReadRequest, TimestampSearch};
 use storage::Log;
 use storage::sim::SimDisk;
-use support::{LOGS, Served, batch, batches_in, batches_of, marker, producer_batch, request};
 
 #[derive(Debug, Clone)]
 enum Step {

@@ -7,10 +7,8 @@
 //!   then all learn, and fetch until nothing changes                ──> the logs are equal
 //! ```
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod support;
-
+use crate::support::fetcher_script::SETTINGS;
+use crate::support::{LOGS, batch, small_config};
 use model::{BrokerId, ErrorCode, LeaderEpoch, Message, MonotonicTime, TopicPartition, Uuid};
 use proptest::prelude::*;
 use replication::{
@@ -22,8 +20,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use storage::sim::SimDisk;
 use storage::{Disk, Log, LogOpening, OpenFiles};
-use support::fetcher_script::SETTINGS;
-use support::{LOGS, batch, small_config};
 use wire::messages::fetch_response::{EpochEndOffset, FetchableTopicResponse, PartitionData};
 use wire::messages::list_offsets_response::{
     ListOffsetsPartitionResponse, ListOffsetsTopicResponse,
@@ -472,7 +468,7 @@ impl World {
         let mut offset = partition.offsets().log_start_offset;
         while offset < partition.offsets().log_end_offset {
             let bytes = partition.read_bytes(offset, 1 << 20).unwrap();
-            let batches = support::batches_in(&bytes);
+            let batches = crate::support::batches_in(&bytes);
             let Some(last) = batches.last() else { break };
             offset = last.1 + 1;
             all.extend(batches);

@@ -1,15 +1,11 @@
 //! What a leader does about its followers: who is in sync, and what is replicated by that.
 //!
-//! Each test is a script for [`support::led`]: after each line it shows the high watermark and the log end, the
+//! Each test is a script for [`crate::support::led`]: after each line it shows the high watermark and the log end, the
 //! in-sync replicas as the controller has committed them and the partition's epoch, then what came of the line,
 //! and which waits have ended.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod support;
-
+use crate::support::led::played;
 use expect_test::{Expect, expect};
-use support::led::played;
 
 #[expect(clippy::needless_pass_by_value, reason = "as it is written")]
 fn check(script: &str, expect: Expect) {

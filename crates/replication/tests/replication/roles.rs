@@ -1,9 +1,6 @@
 //! What a partition does in each role: scripts of roles, requests and faults, and what comes of them.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod support;
-
+use crate::support::{LOG, LOGS, Served, TOPIC_ID, batch, request, small_config, topic_partition};
 use expect_test::{Expect, expect};
 use model::{BrokerId, ErrorCode, LeaderEpoch};
 use replication::{Acks, Isolation, Partition, ReadRequest, Replicas, Role};
@@ -13,7 +10,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use storage::sim::SimDisk;
 use storage::{IdleLog, Log, LogConfig, LogOpening};
-use support::{LOG, LOGS, Served, TOPIC_ID, batch, request, small_config, topic_partition};
 
 /// The broker of the partition that is tested.
 const LEADER: BrokerId = BrokerId(1);

@@ -1,15 +1,15 @@
 //! What a partition does beside reading and writing: who is told of changes, what a failing disk
 //! means, how its log comes to be idle, moved, closed and retired.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
+use crate::support::{
+    LOG, LOGS, Served, TOPIC_ID, append_to, batch, batches_of, marker, producer_batch, request,
+    small_config, topic_partition,
+};
 use model::{ErrorCode, LeaderEpoch, ProducerEpoch, ProducerId, Uuid};
 use record::ValidatedBatch;
 use replication::{
@@ -18,10 +18,6 @@ use replication::{
 };
 use storage::sim::{Crash, SimDisk};
 use storage::{Disk, DiskFile, Log, LogConfig, LogOpening, RecoveryEvent, StorageError};
-use support::{
-    LOG, LOGS, Served, TOPIC_ID, append_to, batch, batches_of, marker, producer_batch, request,
-    small_config, topic_partition,
-};
 
 const SEGMENT: &str = "/logs/topic-3/00000000000000000000.log";
 

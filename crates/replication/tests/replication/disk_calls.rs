@@ -1,20 +1,16 @@
 //! What partitions ask of their disk: nothing for those that nobody uses, and nothing that takes long
 //! while others wait for the log.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod support;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use crate::support::watched_disk::WatchedDisk;
+use crate::support::{LOGS, batch};
 use model::{LeaderEpoch, TopicPartition, Uuid};
 use replication::{Acks, LogHost, Partition, TimestampSearch};
 use storage::{AppendOptions, Disk, Log, LogConfig, LogOpening, OpenFiles};
-use support::watched_disk::WatchedDisk;
-use support::{LOGS, batch};
 
 /// How long anything may take that does not wait for the disk.
 const LIMIT: Duration = Duration::from_secs(20);

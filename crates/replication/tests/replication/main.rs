@@ -1,0 +1,17 @@
+//! Partitions as leaders and followers have them: scripts, models, and the calls that reach a disk. One file for each
+//! subject; they make one program, which links once.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+mod convergence;
+mod disk_calls;
+mod fetcher_answers;
+mod following;
+mod in_sync;
+mod in_sync_model;
+mod model;
+mod partition;
+mod replica_fetcher;
+mod role_changes;
+mod roles;
+mod support;
