@@ -138,6 +138,16 @@ pub(super) struct BrokerNode {
     check_at: MonotonicTime,
 }
 
+fn known_epoch(image: &MetadataImage, id: BrokerId) -> Option<BrokerEpoch> {
+    image.cluster.broker(id).map(|broker| broker.epoch)
+}
+
+fn log_host(disk: &SimDisk) -> Arc<LogHost<SimDisk>> {
+    let host = LogHost::new(disk.clone(), Arc::new(OpenFiles::new(40)));
+    host.leaders().set_lag_max_ms(LAG_MAX_MS);
+    Arc::new(host)
+}
+
 impl BrokerNode {
     /// Starts on what the disk holds.
     pub(super) fn start(
@@ -150,8 +160,8 @@ impl BrokerNode {
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let directory = PathBuf::from(LOGS);
         let _ = disk.create_directory(&directory);
-        let synced = disk.sync_directory(Path::new("/"));
-        synced.map_err(|error| error.to_string())?;
+        disk.sync_directory(Path::new("/"))
+            .map_err(|error| text(&error))?;
         let paths = [directory.clone()];
         let mut options = DirectoryOptions {
             directories: &paths,
@@ -176,8 +186,7 @@ impl BrokerNode {
         let directory_id = directories.id_of(&directory).unwrap_or_default();
         let mut previous_broker_epoch = mark.and_then(|mark| mark.broker_epoch);
         if planted == PlantedInCluster::ClaimsCleanShutdown {
-            let known = metadata.image().cluster.broker(config.node_id);
-            previous_broker_epoch = known.map(|broker| broker.epoch);
+            previous_broker_epoch = known_epoch(metadata.image(), config.node_id);
         }
         let registration = registration(
             config.node_id,
@@ -185,8 +194,6 @@ impl BrokerNode {
             directory_id,
             previous_broker_epoch.unwrap_or(BrokerEpoch::NONE),
         );
-        let host = Arc::new(LogHost::new(disk.clone(), Arc::new(OpenFiles::new(40))));
-        host.leaders().set_lag_max_ms(LAG_MAX_MS);
         let mut node = Self {
             id: config.node_id,
             disk: disk.clone(),
@@ -200,7 +207,7 @@ impl BrokerNode {
             is_clean: mark.is_some(),
             has_machine_stopped,
             is_hosting: false,
-            host,
+            host: log_host(disk),
             partitions: BTreeMap::new(),
             roles: BTreeMap::new(),
             fetchers: BTreeMap::new(),
