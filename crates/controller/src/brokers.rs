@@ -18,6 +18,17 @@ use metadata::{
     UNASSIGNED_DIRECTORY, VersionRange,
 };
 use model::{BrokerEpoch, BrokerId, ErrorCode, Uuid};
+use std::ops::RangeInclusive;
+
+/// PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL.
+const SECURITY_PROTOCOLS: RangeInclusive<i16> = 0..=3;
+
+/// More than any broker has.
+const LISTENERS_MAX: usize = 100;
+/// More than there will be for long.
+const FEATURES_MAX: usize = 1_000;
+/// More than a machine has disks.
+const DIRECTORIES_MAX: usize = 10_000;
 
 /// What a broker says of itself when it registers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +95,8 @@ pub fn register_broker(
     if has_directories {
         check_directories(image, registration)?;
     }
+    check_size(registration)?;
+    check_listeners(registration)?;
     check_features(image, &registration.features)?;
     let mut records = Vec::new();
     if same.is_none() {
@@ -111,6 +124,39 @@ pub fn register_broker(
         cordoned_directories: None,
     }));
     Ok(Decision::splittable(records, epoch))
+}
+
+/// Every node keeps what a broker says of itself, and every snapshot has it.
+fn check_size(registration: &NewRegistration) -> Result<(), ApiError> {
+    let counts = [
+        ("listeners", registration.endpoints.len(), LISTENERS_MAX),
+        ("features", registration.features.len(), FEATURES_MAX),
+        (
+            "log directories",
+            registration.directories.len(),
+            DIRECTORIES_MAX,
+        ),
+    ];
+    let excess = counts.iter().find(|(_, count, max)| count > max);
+    excess.map_or(Ok(()), |(what, count, max)| {
+        let words = format!("A broker registers with {count} {what}; {max} are the most.");
+        Err(ApiError::new(ErrorCode::InvalidRegistration, words))
+    })
+}
+
+/// What no broker could connect to stops brokers of Apache Kafka that read it in the metadata.
+fn check_listeners(registration: &NewRegistration) -> Result<(), ApiError> {
+    let is_known = |one: &Endpoint| {
+        !one.name.is_empty() && SECURITY_PROTOCOLS.contains(&one.security_protocol)
+    };
+    let Some(one) = registration.endpoints.iter().find(|one| !is_known(one)) else {
+        return Ok(());
+    };
+    let words = format!(
+        "The listener `{}` has no name or an unknown security protocol, {}.",
+        one.name, one.security_protocol
+    );
+    Err(ApiError::new(ErrorCode::InvalidRegistration, words))
 }
 
 fn check_directories(

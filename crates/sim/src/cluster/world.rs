@@ -82,6 +82,8 @@ struct Place {
     paused_until: i64,
     /// Down for so long when its controlled shutdown is over.
     stopping: Option<i64>,
+    /// When it started or ended last.
+    changed_at: i64,
 }
 
 /// A world on its way.
@@ -150,6 +152,7 @@ impl World {
             wall_ahead_ms: 0,
             paused_until: 0,
             stopping: None,
+            changed_at: 0,
         };
         let producers = (0..PRODUCERS).map(|number| Client::Producer(Producer::new(number)));
         let mut world = Self {
@@ -296,6 +299,7 @@ impl World {
         match started {
             Ok(node) => {
                 self.places[place].node = Some(node);
+                self.places[place].changed_at = self.now_ms;
                 self.note(format_args!("{place} started"));
                 if place > 0 {
                     self.judge.restarted(BrokerId(place as i32));
@@ -358,6 +362,7 @@ impl World {
 
     fn crash(&mut self, place: NodeId, crash: Crash, down_ms: i64) {
         self.places[place].node = None;
+        self.places[place].changed_at = self.now_ms;
         self.places[place].stopping = None;
         self.places[place].disk.crash(crash);
         self.pending.retain(|(of, _), _| *of != place);

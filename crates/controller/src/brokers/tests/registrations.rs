@@ -155,8 +155,8 @@ fn old_metadata_versions_know_no_directories() {
     );
 }
 
-#[test]
-fn registrations_are_checked() {
+/// The error of a registration that is changed so.
+fn refused(change: &dyn Fn(&mut NewRegistration)) -> String {
     let mut cluster = TestCluster::new(&[]).with_brokers(&[BrokerId(2)]);
     cluster.enable_eligible_leader_replicas();
     let state = RegistrationState {
@@ -164,14 +164,44 @@ fn registrations_are_checked() {
         has_live_session: false,
         detects_clean_shutdown: true,
     };
+    let mut registration = registration(BrokerId(1));
+    change(&mut registration);
+    let refused = register_broker(&cluster.image, &cluster.context(), &registration, state);
+    format!("{}\n", refused.unwrap_err())
+}
+
+/// What no broker could connect to, and what fills the memory of every node.
+#[test]
+fn registrations_name_listeners_that_can_be_reached_and_not_too_much() {
     let mut shown = String::new();
-    let mut refuse = |change: &dyn Fn(&mut NewRegistration)| {
-        let mut registration = registration(BrokerId(1));
-        change(&mut registration);
-        let error =
-            register_broker(&cluster.image, &cluster.context(), &registration, state).unwrap_err();
-        shown += &format!("{error}\n");
+    let mut refuse = |change: &dyn Fn(&mut NewRegistration)| shown += &refused(change);
+    let endpoint = |name: &str, security_protocol| Endpoint {
+        name: name.to_owned(),
+        host: "localhost".to_owned(),
+        port: 9092,
+        security_protocol,
     };
+    refuse(&|new| new.endpoints.push(endpoint("SECURE", 77)));
+    refuse(&|new| new.endpoints.push(endpoint("", 0)));
+    refuse(&|new| new.endpoints = vec![endpoint("PLAINTEXT", 0); 101]);
+    refuse(&|new| {
+        let feature = |number: usize| (number.to_string(), VersionRange { min: 0, max: 1 });
+        new.features = (0..1_001).map(feature).collect();
+    });
+    expect![[r#"
+        INVALID_REGISTRATION: The listener `SECURE` has no name or an unknown security protocol,
+            77.
+        INVALID_REGISTRATION: The listener `` has no name or an unknown security protocol, 0.
+        INVALID_REGISTRATION: A broker registers with 101 listeners; 100 are the most.
+        INVALID_REGISTRATION: A broker registers with 1001 features; 1000 are the most.
+    "#]]
+    .assert_eq(&wrapped(&shown));
+}
+
+#[test]
+fn registrations_are_checked() {
+    let mut shown = String::new();
+    let mut refuse = |change: &dyn Fn(&mut NewRegistration)| shown += &refused(change);
     refuse(&|new| new.directories.clear());
     refuse(&|new| new.directories.push(LOST_DIRECTORY));
     refuse(&|new| new.directories.push(new.directories[0]));

@@ -6,8 +6,12 @@ use crate::cluster::broker::BrokerNode;
 use crate::cluster::judge::{Log, Replicas};
 use crate::cluster::schedule::{BROKERS, CHAOS_MS, NodeId};
 use metadata::MetadataImage;
+use model::BrokerId;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+
+/// The session of a broker, and what a heartbeat may take that is under way.
+const SILENCE_MS: i64 = 8_000;
 
 impl World {
     /// Judges what a node is after an event.
@@ -98,11 +102,33 @@ impl World {
                 }
             }
         }
+        self.look_for_silent_brokers();
         if self.is_calm {
             self.look_for_rest(&compared);
         }
         if !self.is_over {
             self.after(LOOK_MS, Event::Look);
+        }
+    }
+
+    /// A broker that has been down for long is fenced, if there was a controller meanwhile.
+    fn look_for_silent_brokers(&mut self) {
+        let Some(image) = self.controller_image() else {
+            return;
+        };
+        let controller = &self.places[0];
+        let since = controller.changed_at.max(controller.paused_until);
+        for place in 1..=BROKERS {
+            let one = &self.places[place];
+            let is_silent =
+                one.node.is_none() && since.max(one.changed_at) + SILENCE_MS < self.now_ms;
+            let broker = image.cluster.broker(BrokerId(place as i32));
+            if is_silent && broker.is_some_and(|broker| !broker.is_fenced) {
+                let detail = format!("broker {place} has ended at {}", one.changed_at);
+                return self
+                    .judge
+                    .broken("a broker that is silent is fenced", detail);
+            }
         }
     }
 
