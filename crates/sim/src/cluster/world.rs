@@ -84,6 +84,8 @@ struct Place {
     stopping: Option<i64>,
     /// When it started or ended last.
     changed_at: i64,
+    /// When a request of it has reached the controller last, however late.
+    heard_at: i64,
 }
 
 /// A world on its way.
@@ -153,6 +155,7 @@ impl World {
             paused_until: 0,
             stopping: None,
             changed_at: 0,
+            heard_at: 0,
         };
         let producers = (0..PRODUCERS).map(|number| Client::Producer(Producer::new(number)));
         let mut world = Self {
@@ -429,6 +432,11 @@ impl World {
             self.now_ms,
             format_args!("{caller:?} -> {to}: {}", shown(&ask)),
         );
+        if to == 0
+            && let Some(place) = self.places.get_mut(caller.place)
+        {
+            place.heard_at = self.now_ms;
+        }
         self.with_node(to, |node, now, out| match node {
             Running::Controller(node) => node.serve(caller, ask, now, out),
             Running::Broker(node) => node.serve(caller, ask, now, out),

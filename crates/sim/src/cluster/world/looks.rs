@@ -10,8 +10,8 @@ use model::BrokerId;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// The session of a broker, and what a heartbeat may take that is under way.
-const SILENCE_MS: i64 = 8_000;
+/// The session of a broker, and what the controller may take to end it.
+const SILENCE_MS: i64 = 6_000;
 
 impl World {
     /// Judges what a node is after an event.
@@ -120,8 +120,8 @@ impl World {
         let since = controller.changed_at.max(controller.paused_until);
         for place in 1..=BROKERS {
             let one = &self.places[place];
-            let is_silent =
-                one.node.is_none() && since.max(one.changed_at) + SILENCE_MS < self.now_ms;
+            let silent_since = since.max(one.changed_at).max(one.heard_at);
+            let is_silent = one.node.is_none() && silent_since + SILENCE_MS < self.now_ms;
             let broker = image.cluster.broker(BrokerId(place as i32));
             if is_silent && broker.is_some_and(|broker| !broker.is_fenced) {
                 let detail = format!("broker {place} has ended at {}", one.changed_at);
