@@ -1,4 +1,4 @@
-//! Seeds and case counts of random tests, from one place.
+//! Seeds and case counts of random tests, from one place, and a process of its own for a test that needs one.
 //!
 //! ```text
 //!   RIVERRUN_SEED ──┐
@@ -14,6 +14,10 @@
 //! - A test that draws random numbers asks here, so that `cargo xtask hunt` knows it.
 
 #![forbid(unsafe_code)]
+
+mod alone;
+
+pub use alone::alone;
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

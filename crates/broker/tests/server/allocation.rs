@@ -2,11 +2,12 @@
 //! the request, the partition nor its log; an incremental fetch of what has not changed nothing
 //! that grows with its partitions. The test is alone in a process.
 
-use crate::alone::{ALLOCATOR, alone};
+use crate::ALLOCATOR;
 use stats_alloc::Region;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use testkit::{Client, TestServer, batch, fetch_topic, idempotent_batch};
+use trials::alone;
 use wire::messages::{FetchRequest, FetchResponse};
 
 const ROUNDS: usize = 250;

@@ -1,9 +1,10 @@
 //! What a partition that nobody uses keeps in memory, as made and after a start. The test is
 //! alone in a process.
 
-use crate::alone::{ALLOCATOR, alone};
+use crate::ALLOCATOR;
 use stats_alloc::Region;
 use testkit::TestServer;
+use trials::alone;
 
 const TOPIC_COUNT: i64 = 10;
 const COUNT: i64 = TOPIC_COUNT * 100;

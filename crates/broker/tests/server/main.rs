@@ -12,7 +12,6 @@
 
 mod acks;
 mod allocation;
-mod alone;
 mod api_versions;
 mod batches;
 mod cluster;
@@ -58,3 +57,10 @@ mod transaction_lives;
 mod transaction_markers;
 mod transaction_offsets;
 mod unregister;
+
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use std::alloc::System;
+
+/// Counts for all threads, so a test that asks it is `alone`.
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;

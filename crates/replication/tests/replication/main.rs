@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
+mod allocation;
 mod convergence;
 mod disk_calls;
 mod fetcher_answers;
@@ -15,3 +16,10 @@ mod replica_fetcher;
 mod role_changes;
 mod roles;
 mod support;
+
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use std::alloc::System;
+
+/// Counts for all threads, so a test that asks it is `alone`.
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;

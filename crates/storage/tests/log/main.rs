@@ -4,6 +4,7 @@
 
 mod append;
 mod compaction;
+mod compaction_memory;
 #[cfg(target_os = "linux")]
 mod cost;
 mod crash;
@@ -16,3 +17,10 @@ mod recovery;
 #[path = "../support/mod.rs"]
 mod support;
 mod upkeep;
+
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use std::alloc::System;
+
+/// Counts for all threads, so a test that asks it is `alone`.
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;

@@ -8,7 +8,7 @@ macro_rules! table {
     ($($message:ident)*) => { &[$(interpreter::codec!($message in wire::messages)),*] };
 }
 
-const CODECS: &[Codec] = wire::for_each_message!(table);
+pub(crate) const CODECS: &[Codec] = wire::for_each_message!(table);
 
 fn check(times: usize, mut verify: impl FnMut(&Message, Codec, &mut Random)) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema");

@@ -1,31 +1,25 @@
 //! Decoding allocates nothing, whatever lengths and counts a peer claims; neither does what a broker
-//! does with each produce and fetch, once its buffer has grown. One test alone in its program: the
-//! allocator counts for all threads.
+//! does with each produce and fetch, once its buffer has grown.
 
-use interpreter::{Codec, Random, encode, random_message, verify};
+use crate::ALLOCATOR;
+use crate::codec::CODECS;
+use interpreter::{Random, encode, random_message, verify};
 use model::{BrokerId, ErrorCode, LeaderEpoch, Message as _, ProducerId, Uuid};
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use std::alloc::System;
+use stats_alloc::Region;
 use std::path::Path;
+use trials::alone;
 use wire::fetch_response::{FetchResponsePartition, FetchResponseWriter};
 use wire::messages::ProduceRequest;
 use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use wire::produce_request::read_produce_request;
 use wire::produce_response::{ProduceResponsePartition, ProduceResponseWriter};
 
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
-
-macro_rules! table {
-    ($($message:ident)*) => { &[$(interpreter::codec!($message in wire::messages)),*] };
-}
-
-const CODECS: &[Codec] = wire::for_each_message!(table);
-
 #[test]
 fn nothing_is_allocated() {
-    decoding();
-    produce_and_fetch();
+    alone("allocation::nothing_is_allocated", || {
+        decoding();
+        produce_and_fetch();
+    });
 }
 
 fn decoding() {

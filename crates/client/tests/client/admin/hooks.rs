@@ -1,7 +1,7 @@
 //! The application's own transport and authenticator.
 
-use crate::fake::{Fake, Reaction, metadata, versions};
-use crate::run;
+use super::fake::{Fake, Reaction, metadata, versions};
+use super::run;
 use model::{ErrorCode, Message as _};
 use riverrun_client::Error;
 use riverrun_client::admin::{Admin, AdminConfig, NewTopic};
@@ -178,26 +178,25 @@ fn a_connection_is_authenticated_before_anything_else_is_asked() {
 
 #[test]
 fn whoever_is_not_believed_hears_why() {
+    let check = async |handshake, answers, expected: &str| {
+        let (asked, listed) = authenticated(handshake, answers).await;
+        assert!(!asked.contains(&ApiKey::Metadata), "{asked:?}");
+        let text = listed.expect_err("nothing is listed").to_string();
+        assert!(text.contains(expected), "{text}");
+    };
+    let refused = vec![Err("the proof is wrong")];
+    let suspicious = vec![Ok(&b"nonsense"[..])];
+    let unsupported = ErrorCode::UnsupportedSaslMechanism;
+    // Each asks until its time is over, all at the same time.
     run(async {
-        let check = |told: (Vec<ApiKey>, Result<(), Error>), expected: &str| {
-            let (asked, listed) = told;
-            assert!(!asked.contains(&ApiKey::Metadata), "{asked:?}");
-            let text = listed.expect_err("nothing is listed").to_string();
-            assert!(text.contains(expected), "{text}");
-        };
-        let refused = vec![Err("the proof is wrong")];
-        check(
-            authenticated(ErrorCode::None, refused).await,
-            "the proof is wrong",
-        );
-        let suspicious = vec![Ok(&b"nonsense"[..])];
-        check(
-            authenticated(ErrorCode::None, suspicious).await,
-            "the broker does not know the secret",
-        );
-        check(
-            authenticated(ErrorCode::UnsupportedSaslMechanism, Vec::new()).await,
-            "it offers PLAIN, SECRET",
+        tokio::join!(
+            check(ErrorCode::None, refused, "the proof is wrong"),
+            check(
+                ErrorCode::None,
+                suspicious,
+                "the broker does not know the secret",
+            ),
+            check(unsupported, Vec::new(), "it offers PLAIN, SECRET"),
         );
     });
 }

@@ -1,7 +1,7 @@
 //! Brokers that break while an admin uses them, one kind of request for each way in which it finds whom
 //! to ask.
 
-use crate::admin;
+use super::admin;
 use model::{ErrorCode, TopicPartition};
 use riverrun_client::Error;
 use riverrun_client::admin::{Admin, IsolationLevel, NewTopic, OffsetSpec};

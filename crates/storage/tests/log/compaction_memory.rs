@@ -1,20 +1,12 @@
-//! What a compaction allocates is not in proportion to what batches expand to. One test alone in its
-//! program: the allocator counts for all threads.
+//! What a compaction allocates is not in proportion to what batches expand to.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
+use crate::ALLOCATOR;
+use crate::support::compaction::Compacted;
 use model::LeaderEpoch;
-mod support;
-
-use std::alloc::System;
-
 use record::{BatchBuilder, BatchHeader, Compression};
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use stats_alloc::Region;
 use storage::AppendOptions;
-use support::compaction::Compacted;
-
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+use trials::alone;
 
 const MIB: usize = 1 << 20;
 /// What the batch expands to.
@@ -24,6 +16,13 @@ const ALLOCATED_MAX_BYTES: usize = 200 * MIB;
 
 #[test]
 fn a_batch_that_expands_to_much_takes_little_memory() {
+    alone(
+        "compaction_memory::a_batch_that_expands_to_much_takes_little_memory",
+        check_memory,
+    );
+}
+
+fn check_memory() {
     let mut compacted = Compacted::new(|config| config.segment_bytes = 1 << 20);
     let value = vec![0; MIB];
     let mut builder = BatchBuilder::new(BatchHeader::default());

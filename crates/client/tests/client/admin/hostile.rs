@@ -1,7 +1,7 @@
 //! Peers that are no broker, or a broken one: each gives a clear error within its timeout.
 
-use crate::fake::{Asked, Fake, Reaction, metadata, versions};
-use crate::{admin, run};
+use super::fake::{Asked, Fake, Reaction, metadata, versions};
+use super::{admin, run};
 use model::{BrokerId, ErrorCode, Message as _};
 use riverrun_client::Error;
 use riverrun_client::admin::ClusterDescription;

@@ -1,6 +1,6 @@
 //! What is sent is there: in order, once, whatever the settings.
 
-use crate::{LIMIT, producer, send};
+use super::{LIMIT, producer, send};
 use riverrun_client::producer::{Header, ProducerRecord, partition_of_key};
 use std::sync::{Arc, Mutex};
 use testkit::TestServer;

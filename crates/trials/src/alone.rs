@@ -1,19 +1,16 @@
-//! Tests that count what a whole process allocates. Each is alone in a process: this program once more, with that
-//! test and no other.
+//! A test that needs a process of its own, in a program that has other tests.
 
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
-use std::alloc::System;
 use std::process::Command;
-
-/// Counts for all threads.
-#[global_allocator]
-pub(crate) static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// Set in the process of its own.
 const IS_ALONE: &str = "RIVERRUN_TEST_IS_ALONE";
 
-/// Runs `check` in a process where nothing else allocates; `test` is the path of the test that asks for it.
-pub(crate) fn alone(test: &str, check: impl FnOnce()) {
+/// Runs `check` in a process where no other test runs: this program once more, with `test` alone. Tests
+/// that count what a whole process allocates need that; `test` is the path of the test that asks for it.
+///
+/// # Panics
+/// When the check fails there, or no test has that path.
+pub fn alone(test: &str, check: impl FnOnce()) {
     if std::env::var_os(IS_ALONE).is_some() {
         return check();
     }

@@ -1,6 +1,6 @@
 //! What cannot be sent: each error comes in time and names what to change.
 
-use crate::{producer, send};
+use super::{producer, send};
 use riverrun_client::Error;
 use riverrun_client::producer::ProducerRecord;
 use std::net::{SocketAddr, TcpListener};

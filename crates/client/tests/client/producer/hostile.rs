@@ -1,7 +1,7 @@
 //! Brokers that break while a producer uses them: each fault fails the record in the time that the
 //! settings allow, with the address, and the producer goes on when the broker behaves again.
 
-use crate::{producer, send};
+use super::{producer, send};
 use riverrun_client::Error;
 use std::time::{Duration, Instant};
 use testkit::{Fault, Proxy};

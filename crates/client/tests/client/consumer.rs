@@ -1,10 +1,5 @@
 //! The consumer against a server in the same process.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "what goes wrong in a test fails the test"
-)]
-
 mod group;
 mod hostile;
 mod reading;

@@ -1,6 +1,6 @@
 //! Servers that go and come back, and answers that make the producer try again.
 
-use crate::{LIMIT, producer, send};
+use super::{LIMIT, producer, send};
 use riverrun_client::Error;
 use riverrun_client::producer::ProducerRecord;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Configurations.
 
-use crate::{admin, run};
+use super::{admin, run};
 use model::BrokerId;
 use riverrun_client::admin::{
     AlterOperation, ConfigResource, ConfigSource, ConfigType, DescribeConfigsOptions, NewTopic,
@@ -91,7 +91,7 @@ fn what_a_broker_is_configured_with_is_asked_of_that_broker() {
         assert!(directories.is_read_only);
 
         let unknown = ConfigResource::broker(BrokerId(77));
-        let admin = crate::admin(server.address(), &[("default.api.timeout.ms", "300")]);
+        let admin = super::admin(server.address(), &[("default.api.timeout.ms", "300")]);
         let described = admin
             .describe_configs(std::slice::from_ref(&unknown), &options)
             .await;

@@ -1,18 +1,10 @@
-//! A record costs the producer no allocation; a batch costs a few. Alone in its program: the
-//! allocator counts for all threads, those of the server among them.
+//! A record costs the producer no allocation; a batch costs a few, those of the server among them.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "what goes wrong in a test fails the test"
-)]
-
+use crate::ALLOCATOR;
 use riverrun_client::producer::{Producer, ProducerConfig, ProducerRecord};
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use std::alloc::System;
+use stats_alloc::Region;
 use testkit::TestServer;
-
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+use trials::alone;
 
 /// What client and server together may allocate for a batch that travels alone.
 const PER_BATCH_MAX: usize = 40;
@@ -25,8 +17,19 @@ async fn send(producer: &Producer, count: usize) {
     producer.flush().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn records_are_sent_without_allocations_of_their_own() {
+#[test]
+fn records_are_sent_without_allocations_of_their_own() {
+    alone(
+        "allocation::records_are_sent_without_allocations_of_their_own",
+        || {
+            let mut runtime = tokio::runtime::Builder::new_multi_thread();
+            let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
+            runtime.block_on(check_allocations());
+        },
+    );
+}
+
+async fn check_allocations() {
     const COUNT: usize = 100_000;
     let server = TestServer::start(&[]);
     server.connect().create_topic("topic", 1, &[]);

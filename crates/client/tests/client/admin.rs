@@ -3,11 +3,6 @@
 //! One file for each subject; they make one program. What is asked of a broker has short timeouts
 //! where the test waits for them to pass.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "what goes wrong in a test fails the test"
-)]
-
 mod broken;
 mod cluster;
 mod configs;

@@ -1,6 +1,6 @@
 //! The cluster, its log directories, its quorum and its features.
 
-use crate::{admin, run};
+use super::{admin, run};
 use model::TopicPartition;
 use riverrun_client::admin::{FeatureUpdate, NewTopic, UpgradeKind};
 use std::collections::BTreeMap;

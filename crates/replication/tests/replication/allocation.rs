@@ -1,21 +1,15 @@
 //! A fetcher in its steady state allocates nothing, whatever has changed.
-//!
-//! The allocator counts for the whole process, so this is the only test of its program.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
+use crate::ALLOCATOR;
 use model::{BrokerEpoch, BrokerId, LeaderEpoch, Message, MonotonicTime, Uuid};
 use replication::{
     FetchPosition, FetcherRequest, FetcherSettings, FetcherVersions, FollowedPartition,
     ReplicaFetcher, StepAction, StepOutcome,
 };
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use std::alloc::System;
+use stats_alloc::Region;
+use trials::alone;
 use wire::messages::FetchResponse;
 use wire::messages::fetch_response::{FetchableTopicResponse, PartitionData};
-
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const VERSIONS: FetcherVersions = FetcherVersions {
     fetch: 18,
@@ -78,6 +72,13 @@ fn fetch(fetcher: &mut ReplicaFetcher<()>, out: &mut Vec<u8>, body: &[u8]) {
 
 #[test]
 fn nothing_is_allocated_in_the_steady_state() {
+    alone(
+        "allocation::nothing_is_allocated_in_the_steady_state",
+        check_steady_state,
+    );
+}
+
+fn check_steady_state() {
     const PARTITIONS: usize = 5000;
     for per_topic in [PARTITIONS, 1] {
         let mut fetcher = ReplicaFetcher::new(SETTINGS);

@@ -1,6 +1,6 @@
 //! Groups and their offsets.
 
-use crate::{admin, run};
+use super::{admin, run};
 use model::{ErrorCode, TopicPartition};
 use riverrun_client::Error;
 use riverrun_client::admin::{

@@ -1,10 +1,5 @@
 //! The producer against a whole server over real sockets, and against what is no server.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "what goes wrong in a test fails the test"
-)]
-
 mod bad_input;
 mod deliveries;
 mod faults;

@@ -1,6 +1,6 @@
 //! Quotas and credentials of users.
 
-use crate::{admin, run};
+use super::{admin, run};
 use riverrun_client::admin::{
     QuotaEntity, QuotaFilter, QuotaMatch, Quotas, ScramChange, ScramMechanism,
 };
