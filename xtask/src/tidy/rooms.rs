@@ -4,7 +4,7 @@ use super::source::Source;
 use super::uses::paths;
 
 /// The folder whose modules are rooms.
-const HOUSE: &str = "crates/broker/src/";
+pub(super) const HOUSE: &str = "crates/broker/src/";
 /// Its rooms, from the ground up: each may name those before it.
 const ROOMS: [&str; 9] = [
     "scheduling",
@@ -30,8 +30,7 @@ pub(super) fn check(source: &Source, findings: &mut Vec<String>) {
     if inside == "lib.rs" || source.is_test {
         return;
     }
-    let module = inside.strip_suffix(".rs").unwrap_or(inside);
-    let module: Vec<&str> = module.split('/').filter(|part| *part != "mod").collect();
+    let module = module(inside);
     let room = module[0];
     let Some(height) = ROOMS.iter().position(|one| *one == room) else {
         findings.push(format!(
@@ -62,15 +61,22 @@ pub(super) fn check(source: &Source, findings: &mut Vec<String>) {
     }
 }
 
-/// What follows the crate's root in a path that begins there, or climbs so far from `module`. A module within a
-/// file is taken for the file, which is higher: so a climb may be reported without need, and none is missed.
-fn below_crate<'a>(module: &[&str], path: &'a [&'a str]) -> Option<&'a [&'a str]> {
+/// The module that a file of the house is.
+pub(super) fn module(inside: &str) -> Vec<&str> {
+    let module = inside.strip_suffix(".rs").unwrap_or(inside);
+    module.split('/').filter(|part| *part != "mod").collect()
+}
+
+/// What follows the crate's root in a path that begins there, or climbs from `module`. A module within a file is
+/// taken for the file, which is higher: so a climb may be reported without need, and none is missed.
+pub(super) fn below_crate<'a>(module: &[&'a str], path: &[&'a str]) -> Option<Vec<&'a str>> {
     let path = path.strip_prefix(&["self"]).unwrap_or(path);
     if let Some(below) = path.strip_prefix(&["crate"]) {
-        return Some(below);
+        return Some(below.to_vec());
     }
     let climbs = path.iter().take_while(|part| **part == "super").count();
-    (climbs > 0 && climbs >= module.len()).then(|| &path[climbs.min(module.len())..])
+    let above = &module[..module.len().saturating_sub(climbs)];
+    (climbs > 0).then(|| [above, &path[climbs..]].concat())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //!
 //! The id of a session tells its shard. A new one comes to the shard that has the fewest.
 
-use crate::scheduling::heavy_work::off_workers;
+use crate::scheduling::off_workers::off_workers;
 use parking_lot::Mutex;
 use replication::{FetchSession, FetchSessionCache, NewSession};
 use std::sync::atomic::{AtomicUsize, Ordering};

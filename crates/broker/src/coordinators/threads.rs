@@ -14,7 +14,7 @@
 //! replaced until they come back. So `threads` of them are always left for the other directories.
 
 use crate::scheduling::disk_watch::{DiskUse, DiskWatch};
-use crate::scheduling::heavy_work::leave_workers;
+use crate::scheduling::off_workers::leave_workers;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;

@@ -7,10 +7,11 @@
 //! the memory. The listener ends the task when the broker stops.
 
 use super::arriving::{Arriving, SENT_CHECK_INTERVAL};
+use super::bound_listener::BoundListener;
+use super::connection_context::ConnectionContext;
 use super::frames::FrameBuffer;
 use super::idle::Idle;
 use super::limits::ConnectionSlot;
-use super::listener::BoundListener;
 use super::refusals::shown;
 use super::response::ResponseBuffer;
 use super::service::{AnswerSize, Served, Service, Weight};
@@ -30,38 +31,6 @@ use tokio::time::Instant;
 
 /// Answers that wait are sent when they grow beyond this, even while more requests are at hand.
 const FLUSH_BYTES: usize = 256 * 1024;
-
-/// What a request may ask of the connection that it came by.
-#[derive(Debug)]
-pub(crate) struct ConnectionContext {
-    /// Where it was accepted.
-    pub(crate) listener: Arc<BoundListener>,
-    /// The address that the client reached.
-    pub(crate) local: SocketAddr,
-    /// The client's address.
-    pub(crate) peer: SocketAddr,
-    /// What the client called itself last.
-    pub(crate) client_id: Option<Box<str>>,
-    /// Whether what is served now is to wait for room before a response of unknown size is made.
-    pub(crate) waits_for_room: bool,
-}
-
-impl ConnectionContext {
-    /// The client's address as Kafka writes it: `/127.0.0.1`.
-    pub(crate) fn client_host(&self) -> String {
-        format!("/{}", self.peer.ip().to_canonical())
-    }
-
-    /// What the client called itself last, or nothing.
-    pub(crate) fn client_id(&self) -> &str {
-        self.client_id.as_deref().unwrap_or_default()
-    }
-
-    /// The host and port that this client is told.
-    pub(crate) fn advertised(&self) -> (String, u16) {
-        self.listener.advertised(self.local)
-    }
-}
 
 /// Why a connection ended.
 #[derive(Debug)]
@@ -95,19 +64,22 @@ impl From<UnreadEnd> for End {
     }
 }
 
-/// Serves one connection that was accepted until it ends.
-pub(super) async fn serve<S: Service>(
+/// Serves one connection that was accepted until it ends, or is one too many.
+pub(crate) async fn serve<S: Service>(
     parts: (Arc<Sockets>, Arc<S>),
     listener: Arc<BoundListener>,
     mut stream: TcpStream,
     peer: SocketAddr,
-    slot: &ConnectionSlot,
+    slot: ConnectionSlot,
 ) {
     let _ = stream.set_nodelay(true);
     let Ok(local) = stream.local_addr() else {
         return;
     };
-    serve_over(parts, listener, &mut stream, (local, peer), slot).await;
+    tokio::select! {
+        () = serve_over(parts, listener, &mut stream, (local, peer), &slot) => {}
+        () = slot.is_excess() => {}
+    }
 }
 
 /// Serves a connection between these addresses, whatever its bytes pass through.

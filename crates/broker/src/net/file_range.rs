@@ -1,23 +1,18 @@
-//! Parts of log files on their way to a socket.
+//! Parts of log files on their way to a socket, and what of them is in memory.
 //!
 //! What is in the page cache goes out without waiting for anything but the socket. What is not
 //! would hold up the thread, and every connection on it, for as long as the disk takes: so it is
 //! asked first (`RWF_NOWAIT`), one page at the front of a range and one at the end of each piece,
 //! since files are read and forgotten from the front. A piece that is cold is read on a thread for
 //! blocking work, and sent then. File systems that cannot say are taken to be warm.
-//!
-//! Between pieces other connections have their turn, however fast a socket takes them.
 
-use super::response::Progress;
-use super::transport::Transport;
 use crate::scheduling::disk_watch::DiskWatch;
-use crate::scheduling::give_way::give_way;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
 /// What is sent without a pause.
-const PIECE_BYTES: u64 = 1024 * 1024;
+pub(super) const PIECE_BYTES: u64 = 1024 * 1024;
 
 /// A part of a file, sent as it is.
 #[derive(Debug, Clone)]
@@ -72,9 +67,20 @@ const fn is_cold(_file: &File, _position: u64) -> bool {
     false
 }
 
-/// Reads a piece, so that it is in memory.
-async fn warm(range: &FileRange, position: u64, end: u64) -> io::Result<()> {
+/// Has a piece in memory before it is sent.
+///
+/// # Errors
+/// Of the file.
+pub(super) async fn warm(range: &FileRange, position: u64, end: u64) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
+    let is_first = position == range.position;
+    // What lies between may be cold as well, which matters where the disk has been slow.
+    let is_cold = range.disks.reads_slowly(range.directory_index)
+        || (is_first && is_cold(&range.file, position))
+        || is_cold(&range.file, end - 1);
+    if !is_cold {
+        return Ok(());
+    }
     let file = range.file.clone();
     let read = move || {
         let mut chunk = vec![0; 128 * 1024];
@@ -94,54 +100,6 @@ async fn warm(range: &FileRange, position: u64, end: u64) -> io::Result<()> {
     tokio::task::spawn_blocking(read)
         .await
         .map_err(io::Error::other)?
-}
-
-/// Sends a range.
-///
-/// # Errors
-/// Of the socket, or of a file that is shorter than the range.
-pub(super) async fn send(
-    stream: &mut impl Transport,
-    range: &FileRange,
-    progress: &Progress,
-) -> io::Result<()> {
-    let mut position = range.position;
-    let end = position + range.length as u64;
-    while position < end {
-        let piece_end = end.min(position + PIECE_BYTES);
-        let is_first = position == range.position;
-        // What lies between may be cold as well, which matters where the disk has been slow.
-        let is_cold = range.disks.reads_slowly(range.directory_index)
-            || (is_first && is_cold(&range.file, position))
-            || is_cold(&range.file, piece_end - 1);
-        if is_cold {
-            warm(range, position, piece_end).await?;
-        }
-        send_piece(stream, range, &mut position, piece_end, progress).await?;
-        if position < end {
-            give_way().await;
-        }
-    }
-    Ok(())
-}
-
-async fn send_piece(
-    stream: &mut impl Transport,
-    range: &FileRange,
-    position: &mut u64,
-    end: u64,
-    progress: &Progress,
-) -> io::Result<()> {
-    while *position < end {
-        let left = (end - *position) as usize;
-        let sent = stream.send_file(range, *position, left).await?;
-        if sent == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        *position += sent as u64;
-        progress.add(sent);
-    }
-    Ok(())
 }
 
 /// Reads a piece of a range, for a transport that cannot send files.

@@ -14,7 +14,7 @@
 
 use super::refusals::stranger;
 use super::transport::Transport;
-use crate::scheduling::heavy_work::off_workers;
+use crate::scheduling::off_workers::off_workers;
 use parking_lot::Mutex;
 use std::io;
 use std::mem::{replace, take};

@@ -9,10 +9,11 @@
 //! socket. Few bytes are copied to where they belong in the head, for that takes less than sending
 //! them apart. The buffer is kept for the life of its connection.
 
-use super::file_range::{self, FileRange};
+use super::file_range::{self, FileRange, PIECE_BYTES};
+use super::progress::Progress;
 use super::transport::Transport;
+use crate::scheduling::give_way::give_way;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An encoded buffer above this is given back once sent, so that idle connections stay small.
 const KEPT_BYTES: usize = 4 * 1024;
@@ -107,25 +108,11 @@ impl ResponseBuffer {
         for (at, range) in &self.ranges {
             send(stream, &self.head[sent..*at], true, progress).await?;
             sent = *at;
-            file_range::send(stream, range, progress).await?;
+            send_range(stream, range, progress).await?;
         }
         send(stream, &self.head[sent..], false, progress).await?;
         self.clear();
         Ok(())
-    }
-}
-
-/// How many bytes of a flush the socket has taken so far.
-#[derive(Debug, Default)]
-pub(crate) struct Progress(AtomicU64);
-
-impl Progress {
-    pub(super) fn add(&self, bytes: usize) {
-        self.0.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
     }
 }
 
@@ -140,6 +127,36 @@ async fn send(
         let sent = stream.send(bytes, has_more).await?;
         progress.add(sent);
         bytes = &bytes[sent..];
+    }
+    Ok(())
+}
+
+/// Sends a range. Between its pieces other connections have their turn, however fast the socket takes them.
+///
+/// # Errors
+/// Of the socket, or of a file that is shorter than the range.
+async fn send_range(
+    stream: &mut impl Transport,
+    range: &FileRange,
+    progress: &Progress,
+) -> io::Result<()> {
+    let mut position = range.position;
+    let end = position + range.length as u64;
+    while position < end {
+        let piece_end = end.min(position + PIECE_BYTES);
+        file_range::warm(range, position, piece_end).await?;
+        while position < piece_end {
+            let left = (piece_end - position) as usize;
+            let sent = stream.send_file(range, position, left).await?;
+            if sent == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            position += sent as u64;
+            progress.add(sent);
+        }
+        if position < end {
+            give_way().await;
+        }
     }
     Ok(())
 }

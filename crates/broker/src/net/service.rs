@@ -1,6 +1,6 @@
 //! What connections know of those who serve their requests.
 
-use super::connection::ConnectionContext;
+use super::connection_context::ConnectionContext;
 use super::response::ResponseBuffer;
 use crate::scheduling::heavy_work::Lane;
 

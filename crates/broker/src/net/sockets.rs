@@ -1,8 +1,8 @@
 //! Where clients reach this node: its listeners, and what their connections share.
 
+use super::bound_listener::Listeners;
 use super::budget::ByteBudget;
 use super::limits::ConnectionLimits;
-use super::listener::Listeners;
 use super::{AnswerMemory, RequestMemory};
 use crate::logs::Logs;
 use crate::scheduling::heavy_work::HeavyWork;

@@ -8,7 +8,8 @@
 //! up and made again when there is room.
 
 use super::budget::{ByteBudget, Share};
-use super::response::{HEAD_MAX_BYTES, Progress, ResponseBuffer};
+use super::progress::Progress;
+use super::response::{HEAD_MAX_BYTES, ResponseBuffer};
 use super::transport::Transport;
 use crate::scheduling::heavy_work::Lane;
 use std::future::poll_fn;

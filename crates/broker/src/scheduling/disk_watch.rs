@@ -24,7 +24,7 @@
 
 use crate::scheduling::apart::step_apart;
 use crate::scheduling::give_way::GivenWay;
-use crate::scheduling::heavy_work::{is_off_workers, off_workers};
+use crate::scheduling::off_workers::{is_off_workers, off_workers};
 use crate::scheduling::reserve::Reserve;
 use parking_lot::Mutex;
 use std::cell::Cell;

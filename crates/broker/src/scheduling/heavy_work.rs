@@ -15,13 +15,11 @@
 
 use crate::scheduling::apart::is_apart;
 use crate::scheduling::disk_watch::with_turn;
-use std::cell::Cell;
+use crate::scheduling::off_workers::off_workers;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, ready};
-use storage::Aside;
-use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Which pieces of such work wait for one another.
@@ -32,9 +30,6 @@ pub(crate) enum Lane {
     /// What is in proportion to a large request, or to what it expands to.
     Large,
 }
-
-/// How a log does what takes long, wherever it is called.
-pub(crate) const ASIDE: Aside = Aside::new(|work| off_workers(work));
 
 /// The pieces of such work that may be done at a time.
 #[derive(Debug)]
@@ -136,42 +131,6 @@ impl HeavyTurn<'_> {
     }
 }
 
-thread_local! {
-    static IS_OFF_WORKERS: Cell<bool> = const { Cell::new(false) };
-}
-
-/// What [`is_off_workers`] said before.
-struct OffWorkers(bool);
-
-impl Drop for OffWorkers {
-    fn drop(&mut self) {
-        IS_OFF_WORKERS.set(self.0);
-    }
-}
-
-/// Whether this thread does what [`off_workers`] was asked for, or polls a task apart.
-pub(crate) fn is_off_workers() -> bool {
-    IS_OFF_WORKERS.get() || is_apart()
-}
-
-/// Says that this thread is none of the workers, for as long as it lives.
-pub(crate) fn leave_workers() {
-    IS_OFF_WORKERS.set(true);
-}
-
-/// Does `work` on this thread, whose tasks another one takes over if it is a worker.
-pub(crate) fn off_workers<T>(work: impl FnOnce() -> T) -> T {
-    let runtime = Handle::try_current().map(|runtime| runtime.runtime_flavor());
-    match runtime {
-        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(|| {
-            let _off_workers = OffWorkers(IS_OFF_WORKERS.replace(true));
-            work()
-        }),
-        // There is no other thread to take them over.
-        _ => work(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,13 +139,8 @@ mod tests {
     use std::future::{pending, ready};
     use std::task::Poll;
     use std::time::Duration;
+    use tokio::runtime::Handle;
     use tokio::sync::Notify;
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn what_a_log_does_aside_is_off_the_workers() {
-        let on_worker = tokio::spawn(async { (is_off_workers(), ASIDE.run(is_off_workers)) });
-        assert_eq!(on_worker.await.unwrap(), (false, true));
-    }
 
     #[tokio::test]
     async fn a_small_request_does_not_stand_behind_large_ones() {

@@ -4,7 +4,7 @@ use super::Tasks;
 use crate::api::ListenerService;
 use crate::logs::Logs;
 use crate::net::{
-    AnswerMemory, BoundListener, BoundSocket, ByteBudget, ConnectionLimits, Listeners,
+    self, AnswerMemory, BoundListener, BoundSocket, ByteBudget, ConnectionLimits, Listeners,
     RequestMemory, SocketSettings, Sockets, connection_limits,
 };
 use crate::scheduling::heavy_work::HeavyWork;
@@ -143,8 +143,17 @@ pub(super) fn accept(
                 source,
             }
         })?;
-        let (sockets, service) = (sockets.clone(), Arc::new(service_of(listener)));
-        let accepting = listener.clone().accept(socket, sockets, service);
+        let (parts, listener) = (
+            (sockets.clone(), Arc::new(service_of(listener))),
+            listener.clone(),
+        );
+        let serve = {
+            let listener = listener.clone();
+            move |stream, peer, slot| {
+                net::serve(parts.clone(), listener.clone(), stream, peer, slot)
+            }
+        };
+        let accepting = net::accept(listener, socket, sockets.clone(), serve);
         tasks.push(tokio::spawn(accepting));
     }
     Ok(tasks)

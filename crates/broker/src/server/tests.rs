@@ -19,7 +19,7 @@ use crate::coordinators::groups::OFFSETS_TOPIC;
 use crate::coordinators::transactions::TRANSACTION_TOPIC;
 use crate::logs::metadata_changes;
 use crate::scheduling::clock::{now_ms, random_uuid};
-use crate::scheduling::heavy_work::is_off_workers;
+use crate::scheduling::off_workers::is_off_workers;
 use crate::{logs::idle_logs, logs::maintenance};
 use config::sources::{Sources, load};
 use metadata::MetadataRecord;

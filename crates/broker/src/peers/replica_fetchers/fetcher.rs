@@ -16,7 +16,7 @@ use crate::peers::connections::Purpose;
 use crate::peers::endpoints::PeerNode;
 use crate::scheduling::clock::{monotonic, now_ms};
 use crate::scheduling::disk_watch::DiskUse;
-use crate::scheduling::heavy_work::off_workers;
+use crate::scheduling::off_workers::off_workers;
 use crate::scheduling::turn::Turn;
 use connection::{Connection, Response};
 use model::{ErrorCode, MonotonicTime};
