@@ -10,6 +10,8 @@ use super::source::Source;
 
 /// Crates below this layer are pure, but for those that say otherwise.
 const PURE_BELOW: u64 = 4;
+/// Up to this layer there are servers and what they are made of.
+const SERVERS_TO: u64 = 5;
 /// From this layer on there are only tools and tests.
 const TOOLS_FROM: u64 = 8;
 
@@ -22,7 +24,11 @@ pub(super) struct Member {
     pub(super) folder: PathBuf,
     layer: Option<u64>,
     is_for_tests: bool,
+    /// Whether programs above the servers use it, and no server does.
+    is_for_tools: bool,
     pure: bool,
+    /// What a pure crate depends on that is not pure, for its shell or for values alone.
+    impure: BTreeSet<String>,
     /// Files and folders of a pure crate that wait, or touch what is outside it.
     shell: Vec<PathBuf>,
     /// Without those of build scripts and tests.
@@ -65,7 +71,10 @@ fn member(package: &Package) -> Member {
     let folder = folder.map(PathBuf::from).unwrap_or_default();
     let library = package.targets.iter().find(|target| target.is_lib());
     let layer = told["layer"].as_u64();
-    let shell = told["shell"].as_array().into_iter().flatten();
+    let texts = |key: &str| {
+        let texts = told[key].as_array().into_iter().flatten();
+        texts.filter_map(|one| one.as_str())
+    };
     let of_kind = |kind: DependencyKind| {
         let dependencies = package.dependencies.iter();
         let dependencies = dependencies.filter(|one| one.kind == kind);
@@ -76,13 +85,12 @@ fn member(package: &Package) -> Member {
         library: library.map(|target| target.name.clone()),
         layer,
         is_for_tests: told["for_tests"] == true,
+        is_for_tools: told["for_tools"] == true,
         pure: told["pure"]
             .as_bool()
             .unwrap_or(layer.is_none_or(|layer| layer < PURE_BELOW)),
-        shell: shell
-            .filter_map(|one| one.as_str())
-            .map(|one| folder.join(one))
-            .collect(),
+        impure: texts("impure").map(str::to_owned).collect(),
+        shell: texts("shell").map(|one| folder.join(one)).collect(),
         folder,
         dependencies: of_kind(DependencyKind::Normal),
         build_dependencies: of_kind(DependencyKind::Build),
@@ -171,8 +179,17 @@ pub(super) fn check_layers(members: &[Member], findings: &mut Vec<String>) {
                      below it"
                 ));
             }
-            if lower.is_for_tests && layer < TOOLS_FROM {
+            if lower.is_for_tests && !member.is_for_tests && layer < TOOLS_FROM {
                 findings.push(format!("{name}: only tests may depend on `{dependency}`"));
+            }
+            if lower.is_for_tools && !member.is_for_tests && layer <= SERVERS_TO {
+                findings.push(format!("{name}: no server may depend on `{dependency}`"));
+            }
+            if member.pure && !lower.pure && !member.impure.contains(dependency) {
+                findings.push(format!(
+                    "{name}: is pure and may not depend on `{dependency}`, which is not; say `impure` in its \
+                     Cargo.toml if only its shell does, or uses only values of it"
+                ));
             }
         }
         for dependency in &member.test_dependencies {
@@ -205,8 +222,10 @@ mod tests {
             library: None,
             folder: PathBuf::new(),
             layer,
-            is_for_tests: name == "for_tests",
-            pure: true,
+            is_for_tests: name.starts_with("for_tests"),
+            is_for_tools: name == "for_tools",
+            pure: name != "impure",
+            impure: BTreeSet::new(),
             shell: Vec::new(),
             build_dependencies: BTreeSet::new(),
             test_dependencies: BTreeSet::new(),
@@ -282,6 +301,31 @@ mod tests {
         members[3].dependencies = names(&[]);
         members[2].dependencies = names(&["for_tests"]);
         assert_eq!(findings(&members).len(), 3, "{:?}", findings(&members));
+    }
+
+    #[test]
+    fn some_crates_are_not_for_all_above_them() {
+        let mut members = [
+            member("impure", Some(0), &[]),
+            member("for_tests", Some(0), &[]),
+            member("for_tools", Some(1), &[]),
+            member("for_tests_too", Some(4), &["for_tests", "for_tools"]),
+            member("server", Some(5), &[]),
+            member("command", Some(6), &["for_tools"]),
+        ];
+        let count = |members: &[Member]| {
+            let mut findings = Vec::new();
+            check_layers(members, &mut findings);
+            findings.len()
+        };
+        assert_eq!(count(&members), 0);
+        for other in ["impure", "for_tests", "for_tools", "for_tests_too"] {
+            members[4].dependencies = BTreeSet::from([other.to_owned()]);
+            assert_eq!(count(&members), 1, "{other}");
+        }
+        members[4].dependencies = BTreeSet::from(["impure".to_owned()]);
+        members[4].impure = BTreeSet::from(["impure".to_owned()]);
+        assert_eq!(count(&members), 0, "which it says");
     }
 
     #[test]

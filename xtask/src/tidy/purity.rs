@@ -9,9 +9,11 @@ use super::uses::paths;
 
 /// Words that stand for an effect wherever they come from, and what to do instead.
 const WORDS: &[(&str, &str)] = &[
+    ("Barrier", WAITING),
+    ("Condvar", WAITING),
     ("HashMap", "its order is random; use BTreeMap"),
     ("HashSet", "its order is random; use BTreeSet"),
-    ("RandomState", "take random numbers as an argument"),
+    ("RandomState", RANDOM),
     ("TcpListener", SOCKETS),
     ("TcpStream", SOCKETS),
     ("ToSocketAddrs", SOCKETS),
@@ -20,6 +22,12 @@ const WORDS: &[(&str, &str)] = &[
     ("UnixListener", SOCKETS),
     ("UnixStream", SOCKETS),
     ("elapsed", CLOCKS),
+    ("mpsc", WAITING),
+    ("recv", WAITING),
+    ("recv_timeout", WAITING),
+    ("stderr", STREAMS),
+    ("stdin", STREAMS),
+    ("stdout", STREAMS),
 ];
 /// Modules of the standard library, and other people's crates.
 const MODULES: &[(&[&str], &str)] = &[
@@ -27,14 +35,23 @@ const MODULES: &[(&[&str], &str)] = &[
     (&["std", "fs"], "leave files to `storage::Disk`"),
     (&["std", "process"], "leave processes to the shell"),
     (&["std", "thread"], "leave threads to the shell"),
-    (&["getrandom"], "take random numbers as an argument"),
+    (&["crossbeam"], WAITING),
+    (&["crossbeam_channel"], WAITING),
+    (&["fastrand"], RANDOM),
+    (&["flume"], WAITING),
+    (&["getrandom"], RANDOM),
     (&["libc"], "leave the operating system to the shell"),
+    (&["rand"], RANDOM),
+    (&["rand_core"], RANDOM),
     (&["rustix"], "leave the operating system to the shell"),
     (&["socket2"], SOCKETS),
     (&["tokio"], "leave tasks to the shell"),
 ];
 const CLOCKS: &str = "take the time as an argument";
+const RANDOM: &str = "take random numbers as an argument";
 const SOCKETS: &str = "leave sockets to the broker and `connection`";
+const STREAMS: &str = "leave what a program reads and prints to the shell";
+const WAITING: &str = "leave waiting for other threads to the shell";
 
 /// Checks a file of a pure crate.
 pub(super) fn check(source: &Source, findings: &mut Vec<String>) {
@@ -45,10 +62,7 @@ pub(super) fn check(source: &Source, findings: &mut Vec<String>) {
     }
     let tokens = source.tokens();
     for (index, (at, word)) in tokens.iter().enumerate() {
-        let next = |ahead: usize| tokens.get(index + ahead).map(|(_, word)| *word);
-        let is_clock = matches!(*word, "Instant" | "SystemTime")
-            && next(1) == Some("::")
-            && next(2) == Some("now");
+        let is_clock = is_read_or_renamed(&tokens[..index], word, &tokens[index + 1..]);
         let banned = WORDS.iter().find(|(banned, _)| banned == word);
         if let Some((_, instead)) = banned.or(is_clock.then_some(&("", CLOCKS))) {
             findings.push(format!("{name}:{at}: `{word}`: {instead}"));
@@ -71,6 +85,24 @@ pub(super) fn check(source: &Source, findings: &mut Vec<String>) {
     }
 }
 
+/// Whether `word` is a clock that is read here, or gets a name by which it could be read unseen.
+fn is_read_or_renamed(before: &[(usize, &str)], word: &str, after: &[(usize, &str)]) -> bool {
+    if !matches!(word, "Instant" | "SystemTime") {
+        return false;
+    }
+    let after = match after {
+        [(_, ">"), after @ ..] => after,
+        _ => after,
+    };
+    let of_path =
+        |(_, word): &&(usize, &str)| *word == "::" || word.starts_with(char::is_alphanumeric);
+    // Back over the path that ends in the clock.
+    let begun = before.len() - before.iter().rev().take_while(of_path).count();
+    let is_type = matches!(before[..begun], [.., (_, "type"), _, (_, "=")])
+        && matches!(after, [(_, ";"), ..]);
+    is_type || matches!(after, [(_, "as"), ..] | [(_, "::"), (_, "now"), ..])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +118,12 @@ mod tests {
         for effect in [
             "let now = Instant::now();",
             "let now = std::time::SystemTime::now();",
+            "use std::time::Instant as Clock;",
+            "use std::{fmt, time::{Duration, SystemTime as Clock}};",
+            "type Clock = Instant;",
+            "pub(crate) type Clock = std::time::Instant;",
+            "let now = <Instant>::now();",
+            "let now = <std::time::Instant as Clock>::now();",
             "let took = begun.elapsed();",
             "use std::collections::{BTreeMap, HashMap};",
             "use std::net::{IpAddr, TcpStream};",
@@ -100,6 +138,13 @@ mod tests {
             "pub(crate) use std::fs::File;",
             "getrandom::fill(bytes)",
             "use tokio::time::sleep;",
+            "let seed = rand::random();",
+            "fastrand::u64(..)",
+            "use std::sync::{Arc, Condvar};",
+            "use parking_lot::Condvar;",
+            "use std::sync::mpsc::Receiver;",
+            "let next = channel.recv();",
+            "std::io::stdin().read_line(&mut line)",
         ] {
             assert!(count(code, effect) > 0, "{effect}");
             assert!(count("crates/x/src/rebuild.rs", effect) > 0, "{effect}");
@@ -114,6 +159,8 @@ mod tests {
             "use std::collections::BTreeMap;",
             "use std::{fmt, time::Instant};",
             "fn thread(fs: u8, now: Instant) {}",
+            "type Deadlines = BTreeMap<u8, Instant>;",
+            "impl Clock { type Now = u64; fn at() -> Vec<Instant> {} }",
             "self::thread::f(); crate::fs::g(); metadata::env::h();",
         ] {
             assert_eq!(count(code, plain), 0, "{plain}");
