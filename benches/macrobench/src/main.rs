@@ -37,13 +37,17 @@ const USAGE: &str = "\
 usage: macrobench floor --dir DIR [--listen HOST:PORT] [--also-listen HOST:PORT] [--core N]
        macrobench touch [--mb N]
        macrobench load produce|consume|paced|abused|first-record --address HOST:PORT [OPTION...]
+       macrobench load produce|paced|steady|in-sync|next-record --address HOST:PORT,HOST:PORT,...
+                  --replication-factor N [OPTION...]
 
 touch writes to most of the memory that is free, so that a virtual machine has it from its host.
 Every load makes its topic when it is missing, and prints one line of JSON.
   --topic NAME              (bench)
   --partitions N            (4)
+  --replication-factor N    of the topic that is made; with more than one, partitions are led by
+                            several brokers, which are looked for (1)
   --config KEY=VALUE        a configuration of the topic that is made
-  --pid PID                 the server, whose CPU time and memory are reported
+  --pid PID,...             the servers, whose CPU time and memory are reported
   --core N                  the core to run on
   --seconds S               the measured window (5)
   --warmup-seconds S        load before the window, not measured (1)
@@ -69,7 +73,11 @@ abused:   500 small requests a second, and the latencies that others let them ha
   --abuse NAME              none, patterns, repetition, empty-partitions, lookups, expansion,
                             unread (none)
   --connections N           of the others (4)
+steady:   a record every 20 ms to each partition and a consumer of each, until standard input ends;
+          errors are those that an application would see
 first-record: from now until a record is acknowledged by a server that may not listen yet
+next-record:  from now until one is acknowledged by a leader, which may have to be elected
+in-sync:      from now until all brokers that are named see all replicas in sync
   --limit-seconds S         (60)";
 
 fn main() -> ExitCode {

@@ -1,6 +1,8 @@
-//! What the server's process has cost: CPU time and memory as `/proc/PID` tells them.
+//! What the server's processes have cost: CPU time and memory as `/proc/PID` tells them.
 
 use std::fs;
+use std::num::ParseIntError;
+use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -8,27 +10,41 @@ use anyhow::{Context as _, Result};
 /// Kernels report CPU time in hundredths of a second, whatever their own tick is.
 const TICK: Duration = Duration::from_millis(10);
 
-/// A process to watch; without an id everything is unknown.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Process(pub(crate) Option<u32>);
+/// The processes to watch, one for each broker; without any everything is unknown.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Processes(Vec<u32>);
 
-impl Process {
-    /// CPU time of all threads, user and system, since the process began.
-    pub(crate) fn cpu_time(self) -> Result<Option<Duration>> {
-        let Some(pid) = self.0 else { return Ok(None) };
-        let path = format!("/proc/{pid}/stat");
-        let stat = fs::read_to_string(&path).with_context(|| path.clone())?;
-        let time = cpu_time_of(&stat).with_context(|| format!("{path} is not understood"))?;
-        Ok(Some(time))
+impl Processes {
+    /// CPU time of all threads of all of them, user and system, since they began.
+    pub(crate) fn cpu_time(&self) -> Result<Option<Duration>> {
+        let times = self.0.iter().map(|pid| -> Result<Duration> {
+            let path = format!("/proc/{pid}/stat");
+            let stat = fs::read_to_string(&path).with_context(|| path.clone())?;
+            cpu_time_of(&stat).with_context(|| format!("{path} is not understood"))
+        });
+        let sum = times.sum::<Result<Duration>>()?;
+        Ok((!self.0.is_empty()).then_some(sum))
     }
 
-    /// Resident memory in bytes.
-    pub(crate) fn resident_bytes(self) -> Result<Option<u64>> {
-        let Some(pid) = self.0 else { return Ok(None) };
-        let path = format!("/proc/{pid}/status");
-        let status = fs::read_to_string(&path).with_context(|| path.clone())?;
-        let bytes = resident_bytes_of(&status).with_context(|| format!("{path} has no VmRSS"))?;
-        Ok(Some(bytes))
+    /// Resident memory of all of them, in bytes.
+    pub(crate) fn resident_bytes(&self) -> Result<Option<u64>> {
+        let sizes = self.0.iter().map(|pid| -> Result<u64> {
+            let path = format!("/proc/{pid}/status");
+            let status = fs::read_to_string(&path).with_context(|| path.clone())?;
+            resident_bytes_of(&status).with_context(|| format!("{path} has no VmRSS"))
+        });
+        let sum = sizes.sum::<Result<u64>>()?;
+        Ok((!self.0.is_empty()).then_some(sum))
+    }
+}
+
+/// Ids with commas between them.
+impl FromStr for Processes {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        let ids = text.split(',').map(str::parse);
+        Ok(Self(ids.collect::<Result<_, _>>()?))
     }
 }
 
@@ -59,6 +75,16 @@ mod tests {
         let stat = "7 (a ) b) S 1 2 3 4 5 6 7 8 9 10 120 30 0 0 20 0";
         assert_eq!(cpu_time_of(stat), Some(Duration::from_millis(1500)));
         assert_eq!(cpu_time_of("7 (a) S 1"), None);
+    }
+
+    #[test]
+    fn several_processes_are_summed_up() {
+        let own = std::process::id();
+        let bytes = |text: &str| text.parse::<Processes>().unwrap().resident_bytes().unwrap();
+        let (once, twice) = (bytes(&own.to_string()), bytes(&format!("{own},{own}")));
+        assert!(twice > once && once.is_some());
+        assert_eq!(Processes::default().resident_bytes().unwrap(), None);
+        assert!("1,".parse::<Processes>().is_err());
     }
 
     #[test]

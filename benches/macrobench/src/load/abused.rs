@@ -92,7 +92,7 @@ pub(super) fn run(target: &Target, abuse: Abuse, connections: usize) -> Result<V
     let small = produce(&target.topic, &batch(1, 100, Compression::None, now));
     let heavy = heavy_frame(target, abuse, now);
     let (is_over, count) = (AtomicBool::new(false), AtomicU64::new(0));
-    let cpu_before = target.process.cpu_time()?;
+    let cpu_before = target.processes.cpu_time()?;
     let begin = Instant::now();
     let latencies = thread::scope(|scope| {
         for at in 0..connections {
@@ -107,13 +107,13 @@ pub(super) fn run(target: &Target, abuse: Abuse, connections: usize) -> Result<V
     if matches!(abuse, Abuse::Lookups | Abuse::Expansion) {
         client.delete_topic(&bombs_of(target))?;
     }
-    let cpu_seconds = target.process.cpu_time()?.zip(cpu_before);
+    let cpu_seconds = target.processes.cpu_time()?.zip(cpu_before);
     Ok(json!({
         "seconds": seconds,
         "cpu_seconds": cpu_seconds.map(|(after, before)| (after - before).as_secs_f64()),
         "latency": latencies.into_json(),
         "abuses": count.load(Ordering::Relaxed),
-        "resident_mb": target.process.resident_bytes()?.map(|bytes| bytes as f64 / 1e6),
+        "resident_mb": target.processes.resident_bytes()?.map(|bytes| bytes as f64 / 1e6),
     }))
 }
 
@@ -150,7 +150,7 @@ fn prepare(target: &Target, abuse: Abuse, client: &mut Client) -> Result<()> {
         Abuse::Patterns => {
             for at in 0..LONG_NAMES {
                 let name = format!("{}{at:02}", "a".repeat(LONG_NAME_BYTES));
-                client.create_topic(&name, 1, None)?;
+                client.create_topic(&name, 1, 1, None)?;
             }
             let request = FindCoordinatorRequest {
                 coordinator_keys: vec!["abuse-0"].into(),
@@ -165,8 +165,8 @@ fn prepare(target: &Target, abuse: Abuse, client: &mut Client) -> Result<()> {
         }
         Abuse::Lookups | Abuse::Expansion => {
             let topic = bombs_of(target);
-            client.create_topic(&topic, 1, None)?;
-            client.wait_for_leaders(&topic, 1)?;
+            client.create_topic(&topic, 1, 1, None)?;
+            client.wait_for_leaders(&topic, 0..1)?;
             let bomb = batch(BOMB_RECORDS, BOMB_RECORD_BYTES, Compression::Gzip, 1);
             let error = client.produce(&produce(&topic, &bomb))?;
             ensure!(

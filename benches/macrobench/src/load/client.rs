@@ -49,6 +49,7 @@ impl Client {
         &mut self,
         name: &str,
         partitions: i32,
+        replication_factor: i16,
         config: Option<(&str, &str)>,
     ) -> Result<bool> {
         let config = config.map(|(name, value)| CreatableTopicConfig {
@@ -58,7 +59,7 @@ impl Client {
         let topic = CreatableTopic {
             name,
             num_partitions: partitions,
-            replication_factor: 1,
+            replication_factor,
             configs: config.into_iter().collect(),
             ..CreatableTopic::default()
         };
@@ -78,9 +79,13 @@ impl Client {
         }
     }
 
-    /// Waits until every partition of a new topic is served: a server may answer before that.
-    pub(super) fn wait_for_leaders(&mut self, name: &str, partitions: i32) -> Result<()> {
-        let partitions = (0..partitions).map(|partition| FetchPartition {
+    /// Waits until these partitions of a new topic are served: a server may answer before that.
+    pub(super) fn wait_for_leaders(
+        &mut self,
+        name: &str,
+        partitions: impl Iterator<Item = i32>,
+    ) -> Result<()> {
+        let partitions = partitions.map(|partition| FetchPartition {
             partition,
             ..FetchPartition::default()
         });

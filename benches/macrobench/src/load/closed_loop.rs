@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -36,10 +36,14 @@ pub(super) struct Cycle {
     pub(super) work: Vec<Work>,
 }
 
-/// Runs the load of a connection for each cycle, and reports on its window.
-pub(super) fn run(target: &Target, cycles: Vec<Cycle>, in_flight: usize) -> Result<Value> {
+/// Runs the load of a connection to a server for each cycle, and reports on its window.
+pub(super) fn run(
+    target: &Target,
+    cycles: Vec<(SocketAddr, Cycle)>,
+    in_flight: usize,
+) -> Result<Value> {
     ensure!(in_flight > 0, "--in-flight must be at least 1");
-    let mut load = Load::connect(target, cycles, in_flight)?;
+    let mut load = Load::connect(cycles, in_flight)?;
     let mut window = Window::start(target);
     load.send_on_all()?;
     loop {
@@ -69,11 +73,11 @@ struct Load {
 }
 
 impl Load {
-    fn connect(target: &Target, cycles: Vec<Cycle>, in_flight: usize) -> Result<Self> {
+    fn connect(cycles: Vec<(SocketAddr, Cycle)>, in_flight: usize) -> Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let mut connections = Vec::with_capacity(cycles.len());
-        for (index, cycle) in cycles.into_iter().enumerate() {
-            let stream = TcpStream::connect(target.address)?;
+        for (index, (address, cycle)) in cycles.into_iter().enumerate() {
+            let stream = TcpStream::connect(address)?;
             stream.set_nodelay(true)?;
             stream.set_nonblocking(true)?;
             let token = EventData::new_u64(index as u64);

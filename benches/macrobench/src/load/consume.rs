@@ -41,11 +41,10 @@ impl Counts {
 /// Writes about `bytes` of records of 1 KiB in batches of 64 KiB.
 pub(super) fn fill(target: &Target, bytes: u64) -> Result<()> {
     let filled = Target {
-        topic: target.topic.clone(),
         warmup: Duration::ZERO,
         duration: FILL_LIMIT,
         max_bytes: bytes,
-        ..*target
+        ..target.clone()
     };
     let batching = Batching {
         connections: 4,
@@ -92,14 +91,13 @@ pub(super) fn evict(dir: &Path, topic: &str) -> Result<()> {
 pub(super) fn run_once(target: &Target, bytes: u64) -> Result<Value> {
     let counts = Counts::default();
     let target = Target {
-        topic: target.topic.clone(),
         warmup: Duration::ZERO,
         duration: FILL_LIMIT,
         max_bytes: bytes / 100 * 95,
-        ..*target
+        ..target.clone()
     };
     let mut window = Window::start(&target);
-    let mut fetcher = Fetcher::connect(&target, AtEnd::Repeat)?;
+    let mut fetcher = Fetcher::connect(&target, target.address, AtEnd::Repeat)?;
     let mut latencies = Latencies::default();
     while window.advance(Instant::now(), counts.work())? != Phase::Over {
         let asked_at = Instant::now();
@@ -142,7 +140,7 @@ pub(super) fn run(target: &Target, consumers: usize) -> Result<Value> {
 }
 
 fn consume(target: &Target, counts: &Counts) -> Result<()> {
-    let mut fetcher = Fetcher::connect(target, AtEnd::Repeat)?;
+    let mut fetcher = Fetcher::connect(target, target.address, AtEnd::Repeat)?;
     while !counts.is_over.load(Ordering::Relaxed) {
         fetch(&mut fetcher, counts)?;
     }

@@ -79,7 +79,7 @@ pub(super) fn run(target: &Target, asked: Question, connections: usize) -> Resul
         let begun: Vec<_> = begun.collect();
         let cycles = begun
             .into_iter()
-            .map(|one| one.join().expect("it does not panic"));
+            .map(|one| Ok((target.address, one.join().expect("it does not panic")?)));
         cycles.collect::<Result<Vec<_>>>()
     })?;
     let mut result = closed_loop::run(target, cycles, 1)?;

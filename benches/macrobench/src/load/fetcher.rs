@@ -1,8 +1,8 @@
-//! Fetches of a topic's partitions on one connection, in an incremental session (KIP-227) if the
-//! server makes one: a request names only the partitions whose offset has changed.
+//! Fetches of a topic's partitions with one leader on one connection, in an incremental session
+//! (KIP-227) if the server makes one: a request names only the partitions whose offset has changed.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -30,12 +30,14 @@ pub(super) enum AtEnd {
     Repeat,
 }
 
-/// A consumer of every partition of a topic.
+/// A consumer of every partition of a topic that a server leads.
 #[derive(Debug)]
 pub(super) struct Fetcher {
     stream: TcpStream,
     topic: String,
     at_end: AtEnd,
+    /// Those that the server leads.
+    led: Vec<usize>,
     /// The next offset of each partition.
     offsets: Vec<i64>,
     /// The partitions that the next request names.
@@ -48,18 +50,22 @@ pub(super) struct Fetcher {
 }
 
 impl Fetcher {
-    /// Connects; fetching starts at offset 0.
-    pub(super) fn connect(target: &Target, at_end: AtEnd) -> Result<Self> {
-        let stream = TcpStream::connect(target.address)?;
+    /// Connects to the leader of some partitions; fetching starts at offset 0.
+    pub(super) fn connect(target: &Target, leader: SocketAddr, at_end: AtEnd) -> Result<Self> {
+        let stream = TcpStream::connect(leader)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(LIMIT))?;
-        let count = usize::try_from(target.partitions)?;
+        let leaders = target.leaders.iter().enumerate();
+        let led: Vec<usize> = leaders
+            .filter_map(|(partition, address)| (*address == leader).then_some(partition))
+            .collect();
         Ok(Self {
             stream,
             topic: target.topic.clone(),
             at_end,
-            offsets: vec![0; count],
-            changed: (0..count).collect(),
+            offsets: vec![0; target.leaders.len()],
+            changed: led.clone(),
+            led,
             session_id: 0,
             session_epoch: 0,
             request: Vec::new(),
@@ -103,7 +109,7 @@ impl Fetcher {
         }
         self.session_id = response.session_id;
         if self.session_id == 0 {
-            self.changed = (0..self.offsets.len()).collect();
+            self.changed.clone_from(&self.led);
         } else {
             self.session_epoch += 1;
         }

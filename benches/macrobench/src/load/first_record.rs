@@ -5,7 +5,6 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, ensure};
-use record::Compression;
 use serde_json::{Value, json};
 
 use super::client::Client;
@@ -16,15 +15,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 /// Makes the topic and produces one record, again until both succeed. The result holds the time of
 /// the day, which whoever started the server compares with its own.
 pub(super) fn run(target: &Target, limit: Duration) -> Result<Value> {
-    let batching = Batching {
-        connections: 1,
-        record_bytes: 100,
-        batch_bytes: 1,
-        partitions_per_request: 1,
-        compression: Compression::None,
-        acks: -1,
-    };
-    let frames = frames::build(target, &batching)?;
+    let frames = frames::build(target, &Batching::ONE_RECORD)?;
     let (frame, _) = &frames[0].requests[0];
     let deadline = Instant::now() + limit;
     let mut attempts = 0_u64;
@@ -46,7 +37,8 @@ pub(super) fn run(target: &Target, limit: Duration) -> Result<Value> {
 
 fn attempt(target: &Target, frame: &[u8]) -> Result<()> {
     let mut client = Client::connect(target.address)?;
-    client.create_topic(&target.topic, target.partitions, None)?;
+    let replicas = target.replication_factor;
+    client.create_topic(&target.topic, target.partitions, replicas, None)?;
     let error = client.produce(frame)?;
     ensure!(error.is_none(), "produce failed with {error:?}");
     Ok(())

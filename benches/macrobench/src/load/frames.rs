@@ -1,5 +1,6 @@
 //! Produce requests, built once and sent again and again.
 
+use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, ensure};
@@ -15,6 +16,8 @@ use super::{Batching, Target};
 /// The requests that one connection sends in turn.
 #[derive(Debug)]
 pub(super) struct Frames {
+    /// Where they go.
+    pub(super) leader: SocketAddr,
     /// Each with the partitions that it goes to.
     pub(super) requests: Vec<(Vec<u8>, Vec<i32>)>,
     /// What one batch adds to a partition.
@@ -34,24 +37,34 @@ impl Frames {
     }
 }
 
-/// Builds the requests of each connection. Connections share the partitions out among themselves;
-/// where there are fewer partitions, connections share a partition.
+/// Builds the requests of each connection. Leaders share the connections out among themselves, and a
+/// leader's connections its partitions; where there are fewer partitions, connections share a partition.
 pub(super) fn build(target: &Target, batching: &Batching) -> Result<Vec<Frames>> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
     let (bytes, batch) = build_batch(batching, now.as_millis() as i64)?;
+    let leaders = target.distinct_leaders();
     let connections = batching.connections;
+    ensure!(
+        connections >= leaders.len(),
+        "each leader needs a connection of its own"
+    );
     let frames = (0..connections).map(|connection| {
-        let own: Vec<i32> = match target.partitions as usize {
-            count if count < connections => vec![(connection % count.max(1)) as i32],
-            count => (connection..count)
-                .step_by(connections)
-                .map(|partition| partition as i32)
-                .collect(),
+        let (index, number) = (connection % leaders.len(), connection / leaders.len());
+        let leader = leaders[index];
+        let led: Vec<i32> = (0..target.partitions)
+            .zip(&target.leaders)
+            .filter_map(|(partition, of)| (*of == leader).then_some(partition))
+            .collect();
+        let siblings = (index..connections).step_by(leaders.len()).count();
+        let own: Vec<i32> = match led.len() {
+            count if count < siblings => vec![led[number % count]],
+            _ => led.into_iter().skip(number).step_by(siblings).collect(),
         };
         let requests = own
             .chunks(batching.partitions_per_request.max(1))
             .map(|some| (request(target, batching.acks, some, &bytes), some.to_vec()));
         Frames {
+            leader,
             requests: requests.collect(),
             batch,
         }
@@ -126,22 +139,9 @@ fn request(target: &Target, acks: i16, partitions: &[i32], batch: &[u8]) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::Process;
+    use crate::load::test_target;
     use record::{Compression, RecordBatch};
     use std::collections::BTreeSet;
-    use std::time::Duration;
-
-    fn target(partitions: i32) -> Target {
-        Target {
-            address: ([127, 0, 0, 1], 1).into(),
-            topic: "t".to_owned(),
-            partitions,
-            process: Process(None),
-            warmup: Duration::ZERO,
-            duration: Duration::ZERO,
-            max_bytes: 0,
-        }
-    }
 
     fn batching(connections: usize, compression: Compression) -> Batching {
         Batching {
@@ -156,10 +156,23 @@ mod tests {
 
     #[test]
     fn every_partition_is_written_to() {
-        for (connections, partitions) in [(1, 1), (4, 4), (3, 10), (8, 2)] {
+        for (connections, partitions, leaders) in [
+            (1, 1, 1),
+            (4, 4, 1),
+            (3, 10, 1),
+            (8, 2, 1),
+            (3, 6, 3),
+            (7, 10, 3),
+            (8, 2, 2),
+        ] {
             let plan = batching(connections, Compression::None);
-            let frames = build(&target(partitions), &plan).unwrap();
+            let target = test_target(partitions, leaders);
+            let frames = build(&target, &plan).unwrap();
             assert_eq!(frames.len(), connections);
+            for one in &frames {
+                let mut reached = one.requests.iter().flat_map(|(_, some)| some);
+                assert!(reached.all(|&partition| target.leaders[partition as usize] == one.leader));
+            }
             let requests = frames.iter().flat_map(|frames| &frames.requests);
             let reached: BTreeSet<i32> = requests.flat_map(|(_, some)| some.clone()).collect();
             assert_eq!(reached, (0..partitions).collect());

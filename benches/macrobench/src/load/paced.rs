@@ -5,7 +5,7 @@
 //! that the consumer receives tells by its partition and offset which request it came with.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -64,15 +64,17 @@ pub(super) fn run(target: &Target, batching: &Batching, bytes_per_second: f64) -
         "each connection needs a partition of its own"
     );
     let all = frames::build(target, batching)?;
-    all.iter().try_for_each(|frames| open(target, frames))?;
+    all.iter().try_for_each(open)?;
     let parts = plan(target, all, bytes_per_second);
     let mut window = Window::start(target).without_byte_limit();
     let (produced, consumed) = thread::scope(|scope| -> Result<_> {
         let parts = &parts;
-        let consumer = scope.spawn(move || follow(target, parts));
+        let consumers: Vec<_> = (target.distinct_leaders().into_iter())
+            .map(|leader| scope.spawn(move || follow(target, leader, parts)))
+            .collect();
         let mut producers = Vec::new();
         for part in parts {
-            let stream = TcpStream::connect(target.address)?;
+            let stream = TcpStream::connect(part.frames.leader)?;
             stream.set_nodelay(true)?;
             stream.set_read_timeout(Some(LIMIT))?;
             let writer = stream.try_clone()?;
@@ -89,7 +91,10 @@ pub(super) fn run(target: &Target, batching: &Batching, bytes_per_second: f64) -
             writer.join().expect("a writer does not panic")?;
             latencies.append(reader.join().expect("a reader does not panic")?);
         }
-        let consumed = consumer.join().expect("a consumer does not panic")?;
+        let mut consumed = Latencies::default();
+        for consumer in consumers {
+            consumed.append(consumer.join().expect("a consumer does not panic")?);
+        }
         Ok((latencies, consumed))
     })?;
     let mut result = window.into_json()?;
@@ -101,8 +106,8 @@ pub(super) fn run(target: &Target, batching: &Batching, bytes_per_second: f64) -
 
 /// Sends each request once, so that every partition has its files before the schedule begins: servers
 /// differ in whether they make them with the topic or with the first record.
-fn open(target: &Target, frames: &Frames) -> Result<()> {
-    let mut stream = TcpStream::connect(target.address)?;
+fn open(frames: &Frames) -> Result<()> {
+    let mut stream = TcpStream::connect(frames.leader)?;
     stream.set_read_timeout(Some(LIMIT))?;
     let mut answer = Vec::new();
     for (frame, _) in &frames.requests {
@@ -211,11 +216,12 @@ impl Origin<'_> {
     }
 }
 
-/// Fetches until the first batch of each partition and every batch of the schedule have come.
-fn follow(target: &Target, parts: &[Part]) -> Result<Latencies> {
+/// Fetches from a leader until the first batch of each of its partitions and every batch of the
+/// schedule that goes to them have come.
+fn follow(target: &Target, leader: SocketAddr, parts: &[Part]) -> Result<Latencies> {
     let mut origins = vec![None; usize::try_from(target.partitions)?];
     let mut expected = 0;
-    for part in parts {
+    for part in parts.iter().filter(|part| part.frames.leader == leader) {
         for (request, (_, partitions)) in part.frames.requests.iter().enumerate() {
             for &partition in partitions {
                 let request = request as u64;
@@ -231,7 +237,7 @@ fn follow(target: &Target, parts: &[Part]) -> Result<Latencies> {
         });
         expected += partitions.sum::<usize>();
     }
-    let mut fetcher = Fetcher::connect(target, AtEnd::Follow)?;
+    let mut fetcher = Fetcher::connect(target, leader, AtEnd::Follow)?;
     let mut latencies = Latencies::default();
     let mut last = Instant::now() + LEAD;
     let mut received = 0;

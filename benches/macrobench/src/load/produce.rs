@@ -12,8 +12,8 @@ use super::{Batching, Target};
 /// Runs the load and reports on its window.
 pub(super) fn run(target: &Target, batching: &Batching, in_flight: usize) -> Result<Value> {
     let frames = frames::build(target, batching)?;
-    let cycles = frames.into_iter().map(cycle).collect();
-    let mut result = closed_loop::run(target, cycles, in_flight)?;
+    let cycles = frames.into_iter().map(|one| (one.leader, cycle(one)));
+    let mut result = closed_loop::run(target, cycles.collect(), in_flight)?;
     result["load"] = json!("produce");
     Ok(result)
 }

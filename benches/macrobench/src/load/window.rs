@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::Target;
-use crate::process::Process;
+use crate::process::Processes;
 
 /// What the server has done by some time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,7 +47,7 @@ struct Edge {
 /// A run that warms up, is measured, and ends.
 #[derive(Debug)]
 pub(super) struct Window {
-    process: Process,
+    processes: Processes,
     started: Instant,
     warmup: Duration,
     duration: Duration,
@@ -60,7 +60,7 @@ impl Window {
     /// Begins the warm-up.
     pub(super) fn start(target: &Target) -> Self {
         Self {
-            process: target.process,
+            processes: target.processes.clone(),
             started: Instant::now(),
             warmup: target.warmup,
             duration: target.duration,
@@ -78,16 +78,16 @@ impl Window {
 
     /// Moves on when it is time to; `work` is everything since the start.
     pub(super) fn advance(&mut self, now: Instant, work: Work) -> Result<Phase> {
-        let edge = |process: Process| -> Result<Edge> {
+        let edge = |processes: &Processes| -> Result<Edge> {
             Ok(Edge {
                 at: now,
                 work,
-                cpu_time: process.cpu_time()?,
+                cpu_time: processes.cpu_time()?,
             })
         };
         match (&self.begin, &self.end) {
             (None, _) if now - self.started >= self.warmup || work.bytes >= self.max_bytes => {
-                self.begin = Some(edge(self.process)?);
+                self.begin = Some(edge(&self.processes)?);
                 Ok(Phase::Measured)
             }
             (None, _) => Ok(Phase::WarmUp),
@@ -97,7 +97,7 @@ impl Window {
                 if !done {
                     return Ok(Phase::Measured);
                 }
-                self.end = Some(edge(self.process)?);
+                self.end = Some(edge(&self.processes)?);
                 Ok(Phase::Over)
             }
             (Some(_), Some(_)) => Ok(Phase::Over),
@@ -126,7 +126,7 @@ impl Window {
             "cpu_seconds": cpu_seconds,
             "cpu_seconds_per_gb": per(work.bytes as f64 / 1e9),
             "cpu_seconds_per_million_requests": per(work.requests as f64 / 1e6),
-            "resident_mb": self.process.resident_bytes()?.map(|bytes| bytes as f64 / 1e6),
+            "resident_mb": self.processes.resident_bytes()?.map(|bytes| bytes as f64 / 1e6),
         }))
     }
 }

@@ -75,10 +75,13 @@ impl Measured {
     /// What became of a metric's goals.
     pub(super) fn verdicts(&self, scenario: &Scenario, metric: &Metric) -> Vec<Verdict> {
         let verdicts = metric.goals.iter().filter_map(|&goal| {
-            let ratio = self.ratio(goal.against, scenario, metric)?;
+            let judged = match goal.against {
+                Some(against) => self.ratio(against, scenario, metric)?,
+                None => self.estimate(Kind::Riverrun, scenario, metric)?,
+            };
             Some(Verdict {
                 goal,
-                outcome: outcome(ratio, goal.at_most),
+                outcome: outcome(judged, goal.at_most),
             })
         });
         verdicts.collect()
@@ -124,7 +127,7 @@ impl Measured {
             .iter()
             .map(|verdict| {
                 json!({
-                    "against": verdict.goal.against.name(),
+                    "against": verdict.goal.against.map(Kind::name),
                     "at_most": verdict.goal.at_most,
                     "outcome": verdict.outcome,
                 })
@@ -134,11 +137,11 @@ impl Measured {
     }
 }
 
-/// Whether a ratio keeps a limit; an interval around the limit decides nothing.
-fn outcome(ratio: Estimate, at_most: f64) -> &'static str {
-    if ratio.high <= at_most {
+/// Whether a number keeps a limit; an interval around the limit decides nothing.
+fn outcome(judged: Estimate, at_most: f64) -> &'static str {
+    if judged.high <= at_most {
         "met"
-    } else if ratio.low > at_most {
+    } else if judged.low > at_most {
         "not met"
     } else {
         "inconclusive"

@@ -3,6 +3,7 @@
 //!     scenario.rs ── what is measured, and the goals
 //!        │
 //!     round.rs ───── one server: started, warmed up, put under each load, ended
+//!        │  cluster_round.rs  the same for three brokers of cluster.rs
 //!        ├─ peer.rs      Apache Kafka, riverrun or the floor     cores.rs  on which core
 //!        ├─ network.rs   another network namespace for the load generator
 //!        └─ programs.rs  and `benches/macrobench`, which loads and is the floor
@@ -14,6 +15,8 @@
 //! that what slows the machine down for a while falls on all of them, and each virtual machine
 //! compiles its code anew.
 
+mod cluster;
+mod cluster_round;
 mod cores;
 mod measured;
 mod network;
@@ -43,7 +46,7 @@ use peer::{JVM_FLAGS, Kind};
 use programs::Programs;
 use report::Report;
 use round::{Bench, Results};
-use scenario::SCENARIOS;
+use scenario::{SCENARIOS, Scenario};
 
 /// Runs the comparison.
 pub(super) fn run(options: Options) -> Result<()> {
@@ -69,7 +72,7 @@ pub(super) fn run(options: Options) -> Result<()> {
         network,
     };
     let output = options.output.clone().unwrap_or_else(|| {
-        root.join(match options.is_whole() {
+        root.join(match options.is_whole() || options.is_whole_cluster() {
             true => "benches/results",
             false => "target/bench",
         })
@@ -79,6 +82,10 @@ pub(super) fn run(options: Options) -> Result<()> {
         measured: Measured::default(),
         rounds: 0,
         method: method(&bench),
+        name: match options.chooses_only(Scenario::is_cluster) {
+            true => report::CLUSTER,
+            false => report::WHOLE,
+        },
     };
     let failed = measure(&bench, &scratch.0, &mut report, &output)?;
     if options.is_whole() && options.output.is_none() {
@@ -90,7 +97,9 @@ pub(super) fn run(options: Options) -> Result<()> {
     println!("\n{}\n{}", report.method, report.text());
     println!(
         "written to {}",
-        output.join("macro*.{md,json,svg}").display()
+        output
+            .join(format!("{}*.{{md,json,svg}}", report.name))
+            .display()
     );
     ensure!(failed == 0, "{failed} rounds failed and are left out");
     Ok(())
@@ -125,12 +134,27 @@ fn measure_round(bench: &Bench<'_>, scratch: &Path, round: usize) -> Result<Vec<
     let count = peers.len();
     peers.rotate_left((round - 1) % count);
     for kind in peers {
-        bench.programs.touch_memory()?;
+        let mut all_results = Results::new();
         let begin = Instant::now();
-        let dir = scratch.join(kind.name());
-        let results = bench.run(kind, &dir);
-        fs::remove_dir_all(&dir).with_context(|| format!("{} stays", dir.display()))?;
-        all.push((kind, results?));
+        for is_cluster in [false, true] {
+            let mut chosen = SCENARIOS.iter().filter(|one| bench.options.chooses(one));
+            let has_none = !chosen.any(|one| one.is_cluster() == is_cluster);
+            if has_none || (is_cluster && kind == Kind::Floor) {
+                continue;
+            }
+            bench.programs.touch_memory()?;
+            let dir = scratch.join(kind.name());
+            let results = match is_cluster {
+                false => bench.run(kind, &dir),
+                true => bench.run_cluster(kind, &dir),
+            };
+            fs::remove_dir_all(&dir).with_context(|| format!("{} stays", dir.display()))?;
+            all_results.extend(results?);
+        }
+        if all_results.is_empty() {
+            continue;
+        }
+        all.push((kind, all_results));
         println!(
             "round {round} of {}: {} took {:.0} s",
             bench.options.rounds(),
@@ -158,25 +182,36 @@ fn network(options: &Options) -> Option<Network> {
 
 /// How the run is made, for the reader of its results.
 fn method(bench: &Bench<'_>) -> String {
-    let cores = match bench.cores {
-        Some(Cores { server, load }) => {
-            format!("Servers ran on core {server}, the load generator on core {load}.")
-        }
-        None => "Servers and the load generator shared the cores.".to_owned(),
-    };
-    format!(
+    let options = bench.options;
+    let mut text = format!(
         "In each of {} rounds the servers were started in turn, another one first in each round, \
          and put under the same load by the same program. Before each server most of the free \
-         memory was written to once. {cores} Before the first window Apache Kafka had {} s of \
+         memory was written to once. ",
+        options.rounds(),
+    );
+    if !options.chooses_only(Scenario::is_cluster) {
+        text += &match bench.cores {
+            Some(Cores { server, load }) => {
+                format!("Servers ran on core {server}, the load generator on core {load}. ")
+            }
+            None => "Servers and the load generator shared the cores. ".to_owned(),
+        };
+    }
+    if !options.chooses_only(|scenario| !scenario.is_cluster()) {
+        text += "In the scenarios `cluster-*` a controller and three brokers of one kind, each a process of its \
+                 own, and the load generator shared all cores: nothing was pinned. CPU and memory there are \
+                 those of the three brokers together, without the controller. ";
+    }
+    text + &format!(
+        "Before the first window Apache Kafka had {} s of \
          these loads to compile its code, the others {} s; before each window went 1 s of its own \
          load. Windows lasted {} s, some of them longer, or until they had produced enough. CPU \
          time is that of all threads of the \
          server's process, user and system, from `/proc/PID/stat`. A GB is 10^9 bytes of records \
          before compression.",
-        bench.options.rounds(),
         bench.warm_up_seconds(Kind::Kafka),
         bench.warm_up_seconds(Kind::Riverrun),
-        bench.options.seconds(),
+        options.seconds(),
     )
 }
 

@@ -11,12 +11,13 @@ use super::scenario::{SCENARIOS, Scenario};
 /// What the command line asks for.
 #[derive(Args, Clone, Debug)]
 #[command(
-    after_help = "Data goes below TMPDIR, at most some 5 GB at a time, and is removed. A round takes \
-                  some 4 minutes beside building; let nothing else run."
+    after_help = "Data goes below TMPDIR, at most some 5 GB at a time (with `cluster` three times --catch-up-gb), \
+                  and is removed. A round takes some 4 minutes beside building, one of `cluster` some 5; let \
+                  nothing else run."
 )]
 pub(crate) struct Options {
-    /// A name of --list, or how several names begin (abused, network); all but those of `abused`
-    /// unless one is given
+    /// A name of --list, or how several names begin (abused, network, cluster); all but those of
+    /// `abused` and `cluster` unless one is given
     #[arg(value_name = "SCENARIO")]
     names: Vec<String>,
     /// Two rounds of short windows, for development: some 3 minutes
@@ -28,6 +29,12 @@ pub(crate) struct Options {
     /// Length of a measured window; some are a multiple of it [default: 3]
     #[arg(long, value_name = "NUMBER")]
     seconds: Option<f64>,
+    /// What a broker of `cluster-catch-up` has to follow [default: 4; 0.3 with --quick]
+    #[arg(long, value_name = "NUMBER")]
+    catch_up_gb: Option<f64>,
+    /// How many leaders `cluster-failover` kills in a round [default: 3; 1 with --quick]
+    #[arg(long, value_name = "NUMBER")]
+    kills: Option<usize>,
     /// The same as SCENARIO
     #[arg(long = "scenario", value_name = "NAME")]
     more_names: Vec<String>,
@@ -66,6 +73,8 @@ impl Options {
             .extend(self.before.is_some().then_some(Kind::Before));
         ensure!(self.rounds() > 0, "--rounds needs at least 1");
         ensure!(self.seconds() > 0.0, "--seconds must be positive");
+        ensure!(self.catch_up_gb() > 0.0, "--catch-up-gb must be positive");
+        ensure!(self.kills() > 0, "--kills needs at least 1");
         for name in &self.names {
             let known = SCENARIOS.iter().any(|scenario| scenario.is_called(name));
             ensure!(known, "no scenario `{name}`; --list names them");
@@ -83,6 +92,17 @@ impl Options {
         self.seconds.unwrap_or(if self.quick { 1.5 } else { 3.0 })
     }
 
+    /// What a broker that was down has to follow.
+    pub(super) fn catch_up_gb(&self) -> f64 {
+        let default = if self.quick { 0.3 } else { 4.0 };
+        self.catch_up_gb.unwrap_or(default)
+    }
+
+    /// How many leaders are killed in a round.
+    pub(super) fn kills(&self) -> usize {
+        self.kills.unwrap_or(if self.quick { 1 } else { 3 })
+    }
+
     /// Chooses these scenarios if the command line names none.
     pub(super) fn choose_by_default(&mut self, names: &[&str]) {
         if self.names.is_empty() {
@@ -93,9 +113,21 @@ impl Options {
     /// Whether a scenario is to be run.
     pub(super) fn chooses(&self, scenario: &Scenario) -> bool {
         match self.names.is_empty() {
-            true => !scenario.is_abuse(),
+            true => !scenario.is_abuse() && !scenario.is_cluster(),
             false => self.names.iter().any(|name| scenario.is_called(name)),
         }
+    }
+
+    /// Whether all chosen scenarios are of a sort.
+    pub(super) fn chooses_only(&self, is_meant: impl Fn(&Scenario) -> bool) -> bool {
+        let mut chosen = SCENARIOS.iter().filter(|one| self.chooses(one));
+        chosen.all(is_meant)
+    }
+
+    /// Whether this is the run of three brokers whose results are kept.
+    pub(super) fn is_whole_cluster(&self) -> bool {
+        let compares = [Kind::Kafka, Kind::Riverrun].map(|kind| self.peers.contains(&kind));
+        !self.quick && self.names == ["cluster"] && compares == [true; 2]
     }
 
     /// Whether this is the run whose results are kept.

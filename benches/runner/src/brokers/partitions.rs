@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
-use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
+use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::Scratch;
 use super::peer::{Kind, Plan, Running};
@@ -24,7 +24,6 @@ use harness::workspace_root;
 const TOPICS_PER_REQUEST: usize = 1_000;
 /// Longer than logs stay open that nobody uses.
 const SETTLE: Duration = Duration::from_secs(70);
-const CLOCK_TICKS_PER_SECOND: f64 = 100.0;
 
 /// What the command line asks for.
 #[derive(Args, Debug)]
@@ -126,9 +125,9 @@ fn measure(
         let bytes = (server.resident_mb()? - empty) * 1e6 / count as f64;
         Ok(format!("{bytes:.0} bytes"))
     };
-    let (began, cpu) = (Instant::now(), cpu_seconds(&server)?);
+    let (began, cpu) = (Instant::now(), server.cpu_seconds()?);
     create(&plan, programs, options, count)?;
-    let (wall, cpu) = (began.elapsed(), cpu_seconds(&server)? - cpu);
+    let (wall, cpu) = (began.elapsed(), server.cpu_seconds()? - cpu);
     note(
         "create all, time and CPU",
         format!("{:.1} s, {cpu:.1} s", wall.as_secs_f64()),
@@ -239,9 +238,7 @@ fn start<'p>(plan: &'p Plan, programs: &Programs) -> Result<(Running<'p>, String
 
 fn stop(server: &mut Running<'_>) -> Result<String> {
     let began = Instant::now();
-    let pid = i32::try_from(server.pid()).ok().and_then(Pid::from_raw);
-    kill_process(pid.context("it has a process")?, Signal::TERM)?;
-    server.wait()?;
+    server.stop()?;
     Ok(seconds(began))
 }
 
@@ -250,20 +247,10 @@ fn seconds(began: Instant) -> String {
 }
 
 fn idle_share(server: &Running<'_>, watched: Duration) -> Result<String> {
-    let before = cpu_seconds(server)?;
+    let before = server.cpu_seconds()?;
     sleep(watched);
-    let share = (cpu_seconds(server)? - before) / watched.as_secs_f64();
+    let share = (server.cpu_seconds()? - before) / watched.as_secs_f64();
     Ok(format!("{:.2} % of a core", share * 100.0))
-}
-
-/// CPU that the process has taken.
-fn cpu_seconds(server: &Running<'_>) -> Result<f64> {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", server.pid()))?;
-    let (_, rest) = stat.rsplit_once(')').context("no name in stat")?;
-    let words: Vec<&str> = rest.split_whitespace().collect();
-    let ticks = words.get(11..13).context("no times in stat")?.iter();
-    let ticks: Vec<f64> = ticks.map(|word| word.parse()).collect::<Result<_, _>>()?;
-    Ok(ticks.iter().sum::<f64>() / CLOCK_TICKS_PER_SECOND)
 }
 
 fn open_files(server: &Running<'_>) -> Result<usize> {

@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::cores::on_core;
 use super::programs::Programs;
@@ -31,6 +32,7 @@ pub(super) const JVM_FLAGS: [&str; 9] = [
     "-Djava.awt.headless=true",
 ];
 const CLUSTER_ID: &str = "cmhvdGhhcmJvdXJyaXZlcg";
+const CLOCK_TICKS_PER_SECOND: f64 = 100.0;
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -110,12 +112,42 @@ impl Plan {
         if kind != Kind::Floor {
             fs::write(plan.properties(), plan.properties_text(controller_port))?;
         }
-        if kind == Kind::Kafka {
-            let mut format = programs.java.command("kafka.tools.StorageTool");
-            format.args(["format", "--standalone", "-t", CLUSTER_ID, "-c"]);
-            run_quietly(format.arg(plan.properties())).context("Kafka's StorageTool failed")?;
-        }
+        plan.format("--standalone", programs)?;
         Ok(plan)
+    }
+
+    /// Prepares the empty folder `dir` for a node of a cluster that listens to `port` and has these
+    /// properties; Apache Kafka's is formatted with `format`.
+    pub(super) fn of_cluster(
+        kind: Kind,
+        dir: &Path,
+        port: u16,
+        properties: &str,
+        format: &str,
+        programs: &Programs,
+    ) -> Result<Self> {
+        fs::create_dir_all(dir)?;
+        let plan = Self {
+            kind,
+            dir: dir.to_owned(),
+            port,
+            core: None,
+            network: None,
+        };
+        let data = format!("log.dirs={}\n", plan.data_dir().display());
+        fs::write(plan.properties(), properties.to_owned() + &data)?;
+        plan.format(format, programs)?;
+        Ok(plan)
+    }
+
+    /// Only Apache Kafka needs it.
+    fn format(&self, how: &str, programs: &Programs) -> Result<()> {
+        if self.kind != Kind::Kafka {
+            return Ok(());
+        }
+        let mut format = programs.java.command("kafka.tools.StorageTool");
+        format.args(["format", how, "-t", CLUSTER_ID, "-c"]);
+        run_quietly(format.arg(self.properties())).context("Kafka's StorageTool failed")
     }
 
     /// Where clients connect.
@@ -264,6 +296,23 @@ impl Running<'_> {
     pub(super) fn wait(&mut self) -> Result<()> {
         self.child.wait()?;
         Ok(())
+    }
+
+    /// Has the process end by itself, and waits.
+    pub(super) fn stop(&mut self) -> Result<()> {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
+        kill_process(pid.context("it has a process")?, Signal::TERM)?;
+        self.wait()
+    }
+
+    /// CPU time of all threads of the process, user and system, since it began.
+    pub(super) fn cpu_seconds(&self) -> Result<f64> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid()))?;
+        let (_, rest) = stat.rsplit_once(')').context("no name in stat")?;
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        let ticks = words.get(11..13).context("no times in stat")?.iter();
+        let ticks: Vec<f64> = ticks.map(|word| word.parse()).collect::<Result<_, _>>()?;
+        Ok(ticks.iter().sum::<f64>() / CLOCK_TICKS_PER_SECOND)
     }
 
     /// Ends the process at once.

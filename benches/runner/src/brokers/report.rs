@@ -22,24 +22,26 @@ pub(super) struct Report {
     pub(super) rounds: usize,
     /// How the run was made, in sentences.
     pub(super) method: String,
+    /// What the files are called.
+    pub(super) name: &'static str,
 }
 
-/// Charts: a file, a title, and the metrics shown, by the path in a result.
+/// Charts: how a file's name ends, a title, and the metrics shown, by the path in a result.
 const CHARTS: [(&str, &str, &str, &[&str]); 5] = [
     (
-        "macro-cpu-per-gb",
+        "cpu-per-gb",
         "CPU of the server per GB",
         "seconds per GB of records, less is better",
         &["/cpu_seconds_per_gb"],
     ),
     (
-        "macro-cpu-per-request",
+        "cpu-per-request",
         "CPU of the server per request",
         "microseconds per request, less is better",
         &["/cpu_seconds_per_million_requests"],
     ),
     (
-        "macro-latency",
+        "latency",
         "Latency at a fixed rate",
         "milliseconds from the scheduled time, less is better",
         &[
@@ -52,18 +54,21 @@ const CHARTS: [(&str, &str, &str, &[&str]); 5] = [
         ],
     ),
     (
-        "macro-memory",
+        "memory",
         "Memory of the server",
         "resident MB, less is better",
         &["/idle_mb", "/loaded_mb"],
     ),
     (
-        "macro-start",
+        "start",
         "Start to first acknowledged record",
         "milliseconds, less is better",
         &["/start_ms"],
     ),
 ];
+/// The names of the files of a run.
+pub(super) const WHOLE: &str = "macro";
+pub(super) const CLUSTER: &str = "cluster";
 const README_BEGIN: &str = "<!-- cargo xtask bench macro: begin -->";
 const README_END: &str = "<!-- cargo xtask bench macro: end -->";
 /// Scenarios whose latencies are those of a fixed rate.
@@ -90,7 +95,8 @@ impl Report {
         let mut heading = vec![String::new()];
         heading.extend(kinds.iter().map(|kind| kind.title().to_owned()));
         heading.push("riverrun / Kafka, 95 % interval".to_owned());
-        heading.push("riverrun / floor".to_owned());
+        let has_floor = self.measured.kinds().any(|kind| kind == Kind::Floor);
+        heading.extend(has_floor.then(|| "riverrun / floor".to_owned()));
         let mut rows = vec![heading];
         for scenario in self.measured.scenarios() {
             for metric in scenario.metrics.iter().filter(|metric| metric.is_main) {
@@ -104,7 +110,8 @@ impl Report {
                     Some(number) => format!("{} {}", digits(number.mean), metric.unit),
                     None => dash(),
                 }));
-                row.extend([ratio(Kind::Kafka), ratio(Kind::Floor)]);
+                row.push(ratio(Kind::Kafka));
+                row.extend(has_floor.then(|| ratio(Kind::Floor)));
                 rows.push(row);
             }
         }
@@ -149,10 +156,11 @@ impl Report {
         let verdicts = self.measured.verdicts(scenario, metric);
         let goals = verdicts.iter().map(|verdict| {
             let goal = verdict.goal;
+            let against = goal.against.map(|kind| format!(" × {}", short(kind)));
             format!(
-                "≤ {} × {}: {}",
+                "≤ {}{}: {}",
                 digits(goal.at_most),
-                short(goal.against),
+                against.unwrap_or_default(),
                 verdict.outcome
             )
         });
@@ -177,11 +185,12 @@ impl Report {
         ))
     }
 
-    /// Writes `macro.md`, `macro.json` and the charts.
+    /// Writes the tables, the JSON and the charts.
     pub(super) fn write(&self, folder: &Path) -> Result<()> {
         fs::create_dir_all(folder)?;
         let mut charts = String::new();
-        for (name, title, unit, paths) in CHARTS {
+        for (ending, title, unit, paths) in CHARTS {
+            let name = format!("{}-{ending}", self.name);
             let groups = self.groups(paths);
             if groups.is_empty() {
                 continue;
@@ -196,26 +205,31 @@ impl Report {
                     .collect(),
                 groups,
             };
-            fs::write(folder.join(name).with_extension("svg"), chart.svg())?;
+            fs::write(folder.join(&name).with_extension("svg"), chart.svg())?;
             let _ = writeln!(charts, "![{title}]({name}.svg)\n");
         }
-        fs::write(folder.join("macro.md"), self.markdown(&charts))?;
+        let file = folder.join(self.name);
+        fs::write(file.with_extension("md"), self.markdown(&charts))?;
         let json = json!({
             "machine": self.machine.json(),
             "method": self.method,
             "scenarios": self.measured.json(),
         });
         let json = serde_json::to_string_pretty(&json)?;
-        fs::write(folder.join("macro.json"), json + "\n")?;
+        fs::write(file.with_extension("json"), json + "\n")?;
         Ok(())
     }
 
     fn markdown(&self, charts: &str) -> String {
         format!(
-            "# Whole brokers: riverrun, Apache Kafka and the floor\n\n{}\n{}\n\nNumbers are means \
+            "# {}\n\n{}\n{}\n\nNumbers are means \
              over {} rounds with half the width of their 95 % confidence interval. Ratios are \
              geometric means over the rounds, with their interval; one that holds 1 is \
              inconclusive, and so is a goal within its interval.\n\n## In short\n\n{}\n{charts}{}",
+            match self.name {
+                CLUSTER => "Three brokers: riverrun and Apache Kafka",
+                _ => "Whole brokers: riverrun, Apache Kafka and the floor",
+            },
             self.machine.markdown(),
             self.method,
             self.rounds,

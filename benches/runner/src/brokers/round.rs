@@ -19,7 +19,7 @@ use super::scenario::{Floor, Load, SCENARIOS, Scenario};
 /// Time after the start before memory counts as idle.
 const IDLE: Duration = Duration::from_secs(1);
 /// Load before each window.
-const BEFORE_WINDOW_SECONDS: f64 = 1.0;
+pub(super) const BEFORE_WINDOW_SECONDS: f64 = 1.0;
 /// The topic that the consumers share.
 const SHARED_TOPIC: &str = "consumed";
 /// What warms a server up, each with its share of the whole time.
@@ -68,11 +68,11 @@ impl Bench<'_> {
     }
 
     /// Most MB of records in one window, so that the disk is not part of the measurement.
-    fn window_mb(&self) -> u32 {
+    pub(super) fn window_mb(&self) -> u32 {
         if self.options.quick { 600 } else { 2000 }
     }
 
-    /// Runs every chosen scenario on a fresh server in `dir`.
+    /// Runs every chosen scenario of one server on a fresh one in `dir`.
     pub(super) fn run(&self, kind: Kind, dir: &Path) -> Result<Results> {
         let core = self.cores.map(|cores| cores.server);
         let network = self.network.as_ref().map(|network| network.server);
@@ -112,6 +112,7 @@ impl Bench<'_> {
         let idle_mb = running.resident_mb()?;
         let chosen = SCENARIOS.iter().filter(|scenario| {
             self.options.chooses(scenario)
+                && !scenario.is_cluster()
                 && (scenario.floor == Floor::Serves || running.plan.kind != Kind::Floor)
                 && scenario
                     .over
@@ -128,6 +129,7 @@ impl Bench<'_> {
                 Load::Memory => json!({ "idle_mb": idle_mb, "loaded_mb": loaded_mb }),
                 Load::Window(_) | Load::Cold(_) => self.window(running, scenario, true)?,
                 Load::Shared(_) => self.window(running, scenario, false)?,
+                Load::Cluster(_) => continue,
             };
             loaded_mb = loaded_mb.max(result["resident_mb"].as_f64().unwrap_or(0.0));
             results.insert(scenario.name, result);
@@ -159,7 +161,9 @@ impl Bench<'_> {
         let (topic, load) = match scenario.load {
             Load::Window(load) | Load::Cold(load) => (scenario.name, load),
             Load::Shared(load) => (SHARED_TOPIC, load),
-            Load::Start | Load::Memory => bail!("`{}` has no window", scenario.name),
+            Load::Start | Load::Memory | Load::Cluster(_) => {
+                bail!("`{}` has no window", scenario.name)
+            }
         };
         let mut command = self.load(load, running.plan, scenario.over);
         if let (Some(network), Some(control)) = (&self.network, scenario.over) {
@@ -210,7 +214,7 @@ impl Bench<'_> {
 }
 
 /// Waits for the load generator's result.
-fn result_of(load: Child) -> Result<Value> {
+pub(super) fn result_of(load: Child) -> Result<Value> {
     let output = load.wait_with_output()?;
     ensure!(
         output.status.success(),

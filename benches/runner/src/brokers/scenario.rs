@@ -24,6 +24,11 @@ impl Scenario {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
     }
 
+    /// Whether it runs on three brokers.
+    pub(super) fn is_cluster(&self) -> bool {
+        matches!(self.load, Load::Cluster(_))
+    }
+
     /// Whether it shows what others let a steady client have, which is not compared with a floor.
     pub(super) fn is_abuse(&self) -> bool {
         self.is_called("abused")
@@ -51,6 +56,21 @@ pub(super) enum Load {
     Start,
     /// The server's memory after its start and in the windows.
     Memory,
+    /// Three brokers.
+    Cluster(ClusterLoad),
+}
+
+/// What three brokers go through.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ClusterLoad {
+    /// A window of the load generator: its arguments.
+    Window(&'static str),
+    /// A broker that was down follows the others.
+    CatchUp,
+    /// Leaders are killed.
+    Failover,
+    /// Brokers stop and start in turn.
+    Rolling,
 }
 
 impl Load {
@@ -74,10 +94,11 @@ pub(super) struct Metric {
     pub(super) goals: &'static [Goal],
 }
 
-/// The most that a ratio to another server may be.
+/// The most that riverrun's number may be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Goal {
-    pub(super) against: Kind,
+    /// The server to whose number the ratio is taken; without one it is the number itself.
+    pub(super) against: Option<Kind>,
     pub(super) at_most: f64,
 }
 
@@ -110,12 +131,21 @@ impl Metric {
 }
 
 const fn goal(against: Kind, at_most: f64) -> Goal {
-    Goal { against, at_most }
+    Goal {
+        against: Some(against),
+        at_most,
+    }
 }
 
 const FIFTH: &[Goal] = &[goal(Kind::Kafka, 1.0 / 5.0)];
 const QUARTER: &[Goal] = &[goal(Kind::Kafka, 1.0 / 4.0)];
 const THIRD: &[Goal] = &[goal(Kind::Kafka, 1.0 / 3.0)];
+const HALF: &[Goal] = &[goal(Kind::Kafka, 1.0 / 2.0)];
+const NO_MORE: &[Goal] = &[goal(Kind::Kafka, 1.0)];
+const NONE: &[Goal] = &[Goal {
+    against: None,
+    at_most: 0.0,
+}];
 const TWENTIETH: &[Goal] = &[goal(Kind::Kafka, 1.0 / 20.0)];
 
 const PER_GB: Metric = Metric::new("/cpu_seconds_per_gb", "CPU per GB", "s");
@@ -249,6 +279,62 @@ const MEMORY: [Metric; 2] = [
         .goals(TWENTIETH),
 ];
 
+const CLUSTER_PRODUCE: [Metric; 7] = [
+    PER_GB.main().goals(&[goal(Kind::Kafka, 0.3)]),
+    PER_REQUEST,
+    THROUGHPUT,
+    P50,
+    P99,
+    BUSY,
+    RESIDENT,
+];
+
+const CLUSTER_MIXED: [Metric; 7] = [
+    P50.main(),
+    P99.main().goals(HALF),
+    P999,
+    END_P50,
+    END_P99,
+    PER_GB,
+    BUSY,
+];
+
+const CLUSTER_MEMORY: [Metric; 3] = [RESIDENT.main().goals(TWENTIETH), P50, PER_REQUEST];
+
+const CATCH_UP: [Metric; 5] = [
+    Metric::new("/gigabytes", "size", "GB"),
+    Metric::new("/seconds", "from the start until in sync", "s").main(),
+    Metric::new("/mb_per_second", "rate", "MB/s"),
+    Metric::new("/cpu_seconds", "CPU", "s").main(),
+    PER_GB,
+];
+
+const FAILOVER: [Metric; 2] = [
+    Metric::new("/mean_seconds", "kill to next record", "s")
+        .main()
+        .goals(NO_MORE),
+    Metric::new("/longest_seconds", "the longest", "s"),
+];
+
+const ROLLING: [Metric; 5] = [
+    Metric::new("/errors", "errors", "").main().goals(NONE),
+    Metric::new(
+        "/producer/longest_pause_ms",
+        "longest pause, producer",
+        "ms",
+    )
+    .main(),
+    Metric::new(
+        "/consumer/longest_pause_ms",
+        "longest pause, consumer",
+        "ms",
+    ),
+    Metric::new("/restart_seconds", "a restart until in sync", "s"),
+    Metric::new("/producer/retries", "retries, producer", ""),
+];
+
+const NO_REPLICAS: Floor = Floor::None("it does not replicate");
+
 const NO_LIMITS: Floor = Floor::None("it has no limits to what a client may ask for");
 
 /// What most scenarios have in common.
@@ -263,7 +349,7 @@ const WINDOW: Scenario = Scenario {
 };
 
 /// Every scenario in the order in which they run.
-pub(super) const SCENARIOS: [Scenario; 28] = [
+pub(super) const SCENARIOS: [Scenario; 34] = [
     Scenario {
         name: "start",
         about: "from the process's start to the first acknowledged record, acks all",
@@ -493,6 +579,68 @@ pub(super) const SCENARIOS: [Scenario; 28] = [
         metrics: &MEMORY,
         ..WINDOW
     },
+    Scenario {
+        name: "cluster-produce",
+        about: "three brokers, replication factor 3, acks all: 1 KiB records, 64 KiB batches, 6 partitions, \
+                6 connections, 5 requests in flight; CPU and memory are those of all brokers, a GB is \
+                produced once and written three times",
+        load: Load::Cluster(ClusterLoad::Window(
+            "produce --acks -1 --partitions 6 --connections 6",
+        )),
+        floor: NO_REPLICAS,
+        metrics: &CLUSTER_PRODUCE,
+        ..WINDOW
+    },
+    Scenario {
+        name: "cluster-mixed",
+        about: "the same brokers: 5 MB/s in 16 KiB batches on 6 connections, acks all, and a consumer that follows",
+        load: Load::Cluster(ClusterLoad::Window(
+            "paced --acks -1 --partitions 6 --connections 6 --batch-bytes 16500 --mb-per-second 5",
+        )),
+        length: 3.0,
+        floor: NO_REPLICAS,
+        metrics: &CLUSTER_MIXED,
+        ..WINDOW
+    },
+    Scenario {
+        name: "cluster-memory",
+        about: "the same brokers with 1,667 partitions, which are 5,001 replicas, each with a record; 20 requests \
+                a second to 10 partitions each, and a consumer that follows: resident memory of all brokers",
+        load: Load::Cluster(ClusterLoad::Window(
+            "paced --acks -1 --partitions 1667 --connections 3 --partitions-per-request 10 --batch-bytes 1 \
+             --mb-per-second 0.2",
+        )),
+        floor: NO_REPLICAS,
+        metrics: &CLUSTER_MEMORY,
+        ..WINDOW
+    },
+    Scenario {
+        name: "cluster-catch-up",
+        about: "a broker stops, the others take --catch-up-gb of records, and it starts again: until all brokers say that all \
+                is in sync; the CPU is that of all brokers, the start included",
+        load: Load::Cluster(ClusterLoad::CatchUp),
+        floor: NO_REPLICAS,
+        metrics: &CATCH_UP,
+        ..WINDOW
+    },
+    Scenario {
+        name: "cluster-failover",
+        about: "kill -9 of the leader of a partition, until a record is acknowledged by the next one, which a client asks \
+                for every millisecond; with Kafka's default broker.session.timeout.ms of 9 s",
+        load: Load::Cluster(ClusterLoad::Failover),
+        floor: NO_REPLICAS,
+        metrics: &FAILOVER,
+        ..WINDOW
+    },
+    Scenario {
+        name: "cluster-rolling",
+        about: "each broker stops cleanly and starts again under a producer and a consumer of each of 6 partitions, \
+                with 50 records a second each, which try again after 10 ms; errors are those that an application would see",
+        load: Load::Cluster(ClusterLoad::Rolling),
+        floor: NO_REPLICAS,
+        metrics: &ROLLING,
+        ..WINDOW
+    },
 ];
 
 #[cfg(test)]
@@ -506,6 +654,7 @@ mod tests {
         assert_eq!(called("network"), 4);
         assert_eq!(called("abused"), 7);
         assert_eq!(called("coordinators"), 5);
+        assert_eq!(called("cluster"), 6);
         assert_eq!(called("bulk-produce"), 3);
         assert_eq!(called("bulk"), 3);
         assert_eq!(called("bul"), 0);
