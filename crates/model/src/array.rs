@@ -150,6 +150,44 @@ impl<'a, T: Element<'a>> Iterator for Iter<'a, '_, T> {
     }
 }
 
+/// The elements of an [`Array`] that is given up for them.
+#[derive(Debug, Clone)]
+pub enum IntoIter<'a, T> {
+    /// Those of an array that is another's, or that are decoded as they come.
+    Iter(Iter<'a, 'a, T>),
+    /// Those of the array itself.
+    Owned(std::vec::IntoIter<T>),
+}
+
+impl<'a, T: Element<'a>> Iterator for IntoIter<'a, T> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        match self {
+            Self::Iter(elements) => elements.next(),
+            Self::Owned(elements) => elements.next(),
+        }
+    }
+}
+
+impl<'a, T: Element<'a>> IntoIterator for Array<'a, T> {
+    type Item = T;
+    type IntoIter = IntoIter<'a, T>;
+
+    #[inline]
+    fn into_iter(self) -> IntoIter<'a, T> {
+        IntoIter::Iter(match self.0 {
+            Content::Encoded { bytes, version, .. } => Iter::Encoded {
+                reader: Reader::new(bytes),
+                version,
+            },
+            Content::Slice(slice) => Iter::Slice(slice.iter()),
+            Content::Owned(vec) => return IntoIter::Owned(vec.into_iter()),
+        })
+    }
+}
+
 impl<T> Default for Array<'_, T> {
     fn default() -> Self {
         Self(Content::Slice(&[]))

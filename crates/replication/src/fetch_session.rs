@@ -12,7 +12,6 @@
 //! A partition is read only while it is changed. Every partition that is not is therefore watched
 //! ([`FetchSession::watch`]) from what its last read has seen of its progress on.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, Uuid};
@@ -139,6 +138,8 @@ pub struct SessionPartition {
     /// Place in the order of reading; unique within the session.
     position: u64,
     state: State,
+    /// The slot that a request named after this one before: a guess.
+    next_asked: u32,
 }
 
 /// Which partitions a request has added to and removed from its session.
@@ -166,9 +167,9 @@ pub struct SessionFollower {
 
 /// The partitions of one client and what it knows of them.
 ///
-/// Created and found through [`FetchSessionCache`](crate::FetchSessionCache). `changed` holds
-/// exactly the partitions in state `Changed`, under their positions; `taken` holds at least those
-/// in state `Taken`.
+/// Created and found through [`FetchSessionCache`](crate::FetchSessionCache). `changed` holds the
+/// partitions in state `Changed`, each once under its position, and others that are passed by;
+/// `taken` holds at least those in state `Taken`. In the steady state nothing is allocated.
 #[derive(Debug)]
 pub struct FetchSession {
     epoch: i32,
@@ -177,13 +178,17 @@ pub struct FetchSession {
     slots: Vec<Option<SessionPartition>>,
     free_slots: Vec<u32>,
     index: PartitionIndex,
-    changed: BTreeSet<(u64, u32)>,
+    /// Position and slot, as they were marked: mostly in the order of reading, which they are given when they
+    /// are taken.
+    changed: Vec<(u64, u32)>,
     taken: Vec<u32>,
     /// By slot.
     watches: Watches,
     /// By slot: what is told with the next answer, and wakes nobody.
     quiet_watches: Watches,
     next_position: u64,
+    /// The slot that a request named first before: a guess.
+    first_asked: u32,
 }
 
 impl FetchSession {
@@ -196,11 +201,12 @@ impl FetchSession {
             slots: Vec::new(),
             free_slots: Vec::new(),
             index: PartitionIndex::default(),
-            changed: BTreeSet::new(),
+            changed: Vec::new(),
             taken: Vec::new(),
             watches: Watches::default(),
             quiet_watches: Watches::default(),
             next_position: 0,
+            first_asked: 0,
         }
     }
 
@@ -310,10 +316,12 @@ impl FetchSession {
             watches.take_changed(|slot| mark(slots, changed, PartitionSlot(slot)));
         }
         let first = self.taken.len();
-        for (_, slot) in std::mem::take(&mut self.changed) {
-            let partition = self.slots[slot as usize].as_mut();
-            partition.expect("a changed partition has a slot").state = State::Taken;
-            self.taken.push(slot);
+        changed.sort_unstable();
+        for (position, slot) in changed.drain(..) {
+            if let Some(partition) = changed_at(slots, (position, slot)) {
+                partition.state = State::Taken;
+                self.taken.push(slot);
+            }
         }
         self.taken[first..].iter().filter_map(|slot| {
             let slot = PartitionSlot(*slot);
@@ -328,21 +336,20 @@ impl FetchSession {
         let Some(Some(partition)) = self.slots.get_mut(slot.0 as usize) else {
             return false;
         };
-        let old_position = partition.position;
         let is_told = partition.tell(outcome);
         let was_marked_since = partition.state == State::Changed;
-        if was_marked_since {
-            self.changed.remove(&(old_position, slot.0));
-        }
         if outcome.has_records {
             partition.position = self.next_position;
             self.next_position += 1;
         }
-        if was_marked_since || outcome.must_be_told() {
-            partition.state = State::Changed;
-            self.changed.insert((partition.position, slot.0));
-        } else {
+        if !was_marked_since && !outcome.must_be_told() {
             partition.state = State::Unchanged;
+            return is_told;
+        }
+        partition.state = State::Changed;
+        // One that was marked at another position is passed by there.
+        if !was_marked_since || outcome.has_records {
+            self.changed.push((partition.position, slot.0));
         }
         is_told
     }
@@ -355,11 +362,19 @@ impl FetchSession {
     ) -> SessionUpdate {
         self.give_back_taken();
         let mut update = SessionUpdate::default();
+        let mut before = None;
         for (topic, partition, request) in partitions {
-            match self.index.slot(topic, partition) {
-                Some(slot) => self.change_request(slot, request),
-                None => update.added.push(self.add(topic, partition, request)),
-            }
+            before = Some(match self.slot_after(before, topic, partition) {
+                Some(slot) => {
+                    self.change_request(slot, request);
+                    slot
+                }
+                None => {
+                    let slot = self.add(topic, partition, request);
+                    update.added.push(slot);
+                    slot.0
+                }
+            });
         }
         for (topic, partition) in forgotten {
             if let Some(slot) = self.index.remove(topic, partition) {
@@ -390,8 +405,9 @@ impl FetchSession {
             log_start_offset: UNKNOWN_OFFSET,
             position,
             state: State::Changed,
+            next_asked: slot + 1,
         });
-        self.changed.insert((position, slot));
+        self.changed.push((position, slot));
         PartitionSlot(slot)
     }
 
@@ -414,6 +430,30 @@ impl FetchSession {
         known.tell(outcome);
     }
 
+    /// The slot of a partition that a request names after another: mostly the one that did so before.
+    fn slot_after(
+        &mut self,
+        before: Option<u32>,
+        topic: TopicRef<'_>,
+        partition: i32,
+    ) -> Option<u32> {
+        let known = |slots: &[Option<SessionPartition>], slot: u32| {
+            let one = slots.get(slot as usize).and_then(Option::as_ref);
+            one.is_some_and(|one| one.partition == partition && one.topic.as_ref() == topic)
+        };
+        let previous = before.and_then(|slot| self.slots.get(slot as usize)?.as_ref());
+        let guess = previous.map_or(self.first_asked, |one| one.next_asked);
+        if known(&self.slots, guess) {
+            return Some(guess);
+        }
+        let slot = self.index.slot(topic, partition)?;
+        match before.and_then(|slot| self.slots.get_mut(slot as usize)?.as_mut()) {
+            Some(previous) => previous.next_asked = slot,
+            None => self.first_asked = slot,
+        }
+        Some(slot)
+    }
+
     fn change_request(&mut self, slot: u32, request: FetchPartition) {
         let partition = self.slots[slot as usize].as_mut();
         partition.expect("an indexed partition has a slot").request = request;
@@ -424,7 +464,6 @@ impl FetchSession {
         let partition = self.slots[slot as usize]
             .take()
             .expect("an indexed partition has a slot");
-        self.changed.remove(&(partition.position, slot));
         self.watches.unwatch(slot);
         self.quiet_watches.unwatch(slot);
         self.free_slots.push(slot);
@@ -433,29 +472,44 @@ impl FetchSession {
 
     /// Marks what the previous fetch has taken and not answered.
     fn give_back_taken(&mut self) {
-        for slot in std::mem::take(&mut self.taken) {
-            let slot = PartitionSlot(slot);
-            if self
-                .partition(slot)
-                .is_some_and(|partition| partition.state == State::Taken)
+        let (slots, changed) = (&mut self.slots, &mut self.changed);
+        for slot in self.taken.drain(..) {
+            if let Some(Some(partition)) = slots.get(slot as usize)
+                && partition.state == State::Taken
             {
-                self.mark_changed(slot);
+                mark(slots, changed, PartitionSlot(slot));
             }
+        }
+        // What requests add and forget again without a fetch that takes it does not pile up.
+        if changed.len() > 2 * slots.len() {
+            changed.retain(|one| changed_at(slots, *one).is_some());
         }
     }
 }
 
+#[inline]
 fn mark(
     slots: &mut [Option<SessionPartition>],
-    changed: &mut BTreeSet<(u64, u32)>,
+    changed: &mut Vec<(u64, u32)>,
     slot: PartitionSlot,
 ) {
     if let Some(Some(partition)) = slots.get_mut(slot.0 as usize)
         && partition.state != State::Changed
     {
         partition.state = State::Changed;
-        changed.insert((partition.position, slot.0));
+        changed.push((partition.position, slot.0));
     }
+}
+
+/// The partition that was marked at a position, if it is to be read there still.
+#[inline]
+fn changed_at(
+    slots: &mut [Option<SessionPartition>],
+    (position, slot): (u64, u32),
+) -> Option<&mut SessionPartition> {
+    let partition = slots.get_mut(slot as usize)?.as_mut()?;
+    let is_changed = partition.state == State::Changed && partition.position == position;
+    is_changed.then_some(partition)
 }
 
 impl SessionPartition {

@@ -257,7 +257,7 @@ impl Changes {
 #[derive(Debug, Default)]
 pub struct Watches {
     changes: Arc<Changes>,
-    /// By place: what is watched and has not been told of.
+    /// By place: what is watched, or was the last time: most places watch the same thing again.
     watched: Vec<Option<Watched>>,
     watch_count: u32,
     /// Kept for its capacity.
@@ -269,6 +269,8 @@ struct Watched {
     waiters: Arc<Waiters>,
     offset: i64,
     watch: Watch,
+    /// Whether the change has been told of: it is not watched any more.
+    is_told: bool,
 }
 
 impl Watches {
@@ -286,11 +288,14 @@ impl Watches {
         let waiters = progress.waiters();
         let offset = offset.min(NOBODY - 1);
         if let Some(watched) = &self.watched[at] {
+            let is_the_same = Arc::ptr_eq(&watched.waiters, waiters);
             // It has not been reached since, or that is noted already.
-            if Arc::ptr_eq(&watched.waiters, waiters) && watched.offset <= offset {
+            if is_the_same && !watched.is_told && watched.offset <= offset {
                 return;
             }
-            self.unwatch(place);
+            if !is_the_same || !watched.is_told {
+                self.unwatch(place);
+            }
         }
         self.watch_count = self.watch_count.wrapping_add(1);
         let number = self.watch_count;
@@ -301,17 +306,19 @@ impl Watches {
             watch,
         };
         waiters.watch(progress, seen, watcher);
-        self.watched[at] = Some(Watched {
+        let watched = self.watched[at].get_or_insert_with(|| Watched {
             waiters: waiters.clone(),
             offset,
             watch,
+            is_told: false,
         });
+        (watched.offset, watched.watch, watched.is_told) = (offset, watch, false);
     }
 
     /// Watches nothing at a place; a change that is noted already is not told.
     pub fn unwatch(&mut self, place: u32) {
         let watched = self.watched.get_mut(place as usize).and_then(Option::take);
-        if let Some(watched) = watched {
+        if let Some(watched) = watched.filter(|one| !one.is_told) {
             watched.waiters.unwatch(&self.changes, watched.watch);
         }
     }
@@ -320,10 +327,12 @@ impl Watches {
     pub fn take_changed(&mut self, mut each: impl FnMut(u32)) {
         std::mem::swap(&mut self.changes.noted.lock().watches, &mut self.taken);
         for watch in self.taken.drain(..) {
-            let watched = self.watched.get_mut(watch.place as usize);
             // The place may watch something else by now.
-            let told = watched.and_then(|one| one.take_if(|one| one.watch == watch));
-            if told.is_some() {
+            if let Some(Some(watched)) = self.watched.get_mut(watch.place as usize)
+                && watched.watch == watch
+                && !watched.is_told
+            {
+                watched.is_told = true;
                 each(watch.place);
             }
         }

@@ -103,22 +103,30 @@ impl FetchRequestWriter {
         }
     }
 
-    /// Appends a topic with the only partition of it: what most are where there are many topics.
+    /// Appends topics with the only partition of each: what most are where there are many topics.
     #[inline]
-    pub fn topic_of_one(&self, id: Uuid, partition: &FetchRequestPartition, out: &mut Vec<u8>) {
-        let mut fields = [0; 51];
-        let rest = Fields::of(&mut fields).put(id.to_bytes()).put([2]);
-        // No tagged fields of the topic.
-        put_partition(partition, rest).put([0]);
-        out.extend_from_slice(&fields);
+    pub fn topics_of_one(
+        &self,
+        topics: impl ExactSizeIterator<Item = (Uuid, FetchRequestPartition)>,
+        out: &mut Vec<u8>,
+    ) {
+        append(topics, out, |(id, partition), fields: &mut [u8; 51]| {
+            let rest = Fields::of(fields).put(id.to_bytes()).put([2]);
+            // No tagged fields of the topic.
+            put_partition(&partition, rest).put([0]);
+        });
     }
 
-    /// Appends a partition.
+    /// Appends partitions.
     #[inline]
-    pub fn partition(&self, partition: &FetchRequestPartition, out: &mut Vec<u8>) {
-        let mut fields = [0; 33];
-        put_partition(partition, Fields::of(&mut fields));
-        out.extend_from_slice(&fields);
+    pub fn partitions(
+        &self,
+        partitions: impl ExactSizeIterator<Item = FetchRequestPartition>,
+        out: &mut Vec<u8>,
+    ) {
+        append(partitions, out, |partition, fields: &mut [u8; 33]| {
+            put_partition(&partition, Fields::of(fields));
+        });
     }
 
     /// Appends what follows a topic's partitions.
@@ -165,6 +173,21 @@ impl FetchRequestWriter {
             .put([0]);
         Writer::tagged(1, fields.len(), out);
         out.extend_from_slice(&fields);
+    }
+}
+
+/// Appends what takes as many bytes for each, with one look for room.
+#[inline]
+fn append<T, const N: usize>(
+    each: impl ExactSizeIterator<Item = T>,
+    out: &mut Vec<u8>,
+    put: impl Fn(T, &mut [u8; N]),
+) {
+    let start = out.len();
+    out.resize(start + each.len() * N, 0);
+    let (places, _) = out[start..].as_chunks_mut();
+    for (one, place) in each.zip(places) {
+        put(one, place);
     }
 }
 

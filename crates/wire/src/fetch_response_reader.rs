@@ -67,15 +67,19 @@ pub fn read_fetch_response<'a, E: From<DecodeError>>(
         error: ErrorCode::from_code(reader.i16()?),
         session_id: reader.i32()?,
     };
-    let topic_count = array_length(&mut reader)?;
+    let mut topics_left = array_length(&mut reader)?;
     let mut rest = reader.remaining();
-    for _ in 0..topic_count {
-        let (topic_id, partition_count, partitions) = match frequent_topic(rest) {
-            Some(frequent) => frequent,
-            None => any_topic(rest)?,
-        };
-        rest = partitions;
-        for _ in 0..partition_count {
+    // Of the topic that is being read.
+    let (mut topic_id, mut partitions_left) = (Uuid::ZERO, 0);
+    // One loop, so that what is done with a partition stands in one place.
+    while topics_left > 0 {
+        if partitions_left == 0 {
+            (topic_id, partitions_left, rest) = match frequent_topic(rest) {
+                Some(frequent) => frequent,
+                None => any_topic(rest)?,
+            };
+        }
+        if partitions_left > 0 {
             let at = body.len() - rest.len();
             let (answered, after) = match frequent_partition(rest) {
                 Some(frequent) => frequent,
@@ -83,11 +87,15 @@ pub fn read_fetch_response<'a, E: From<DecodeError>>(
             };
             rest = after;
             partition(topic_id, &answered, at)?;
+            partitions_left -= 1;
         }
-        rest = match rest {
-            [0, after @ ..] => after,
-            _ => past_tagged_fields(rest)?,
-        };
+        if partitions_left == 0 {
+            topics_left -= 1;
+            rest = match rest {
+                [0, after @ ..] => after,
+                _ => past_tagged_fields(rest)?,
+            };
+        }
     }
     match rest {
         [0] => Ok(answer),

@@ -80,8 +80,7 @@ fn asked<'f, 'm>(
 ) -> impl Iterator<Item = (TopicRef<'f>, i32, FetchPartition)> + use<'f, 'm> {
     message.topics.iter().flat_map(|topic| {
         let topic_id = topic.topic_id;
-        let partitions: Vec<_> = topic.partitions.iter().collect();
-        partitions.into_iter().map(move |one| {
+        topic.partitions.into_iter().map(move |one| {
             let asked = FetchPartition {
                 current_leader_epoch: LeaderEpoch(one.current_leader_epoch),
                 fetch_offset: one.fetch_offset,

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
@@ -20,6 +20,26 @@ pub(super) const BROKER_COUNT: usize = 3;
 /// The ids of the brokers follow on this one.
 const CONTROLLER_ID: usize = 0;
 
+/// When the controller takes a broker to be gone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Session {
+    pub(super) timeout: Duration,
+    heartbeat_interval: Duration,
+}
+
+impl Session {
+    /// Kafka's defaults.
+    pub(super) const DEFAULT: Self = Self {
+        timeout: Duration::from_secs(9),
+        heartbeat_interval: Duration::from_secs(2),
+    };
+    /// For development.
+    pub(super) const SHORT: Self = Self {
+        timeout: Duration::from_secs(3),
+        heartbeat_interval: Duration::from_millis(500),
+    };
+}
+
 /// The nodes of a cluster, to be started.
 #[derive(Debug)]
 pub(super) struct Plans {
@@ -28,8 +48,13 @@ pub(super) struct Plans {
 }
 
 impl Plans {
-    /// Prepares each node's folder below `dir`.
-    pub(super) fn new(kind: Kind, dir: &Path, programs: &Programs) -> Result<Self> {
+    /// Prepares each node's folder below `dir`; a broker that says nothing for `session` is fenced.
+    pub(super) fn new(
+        kind: Kind,
+        dir: &Path,
+        session: Session,
+        programs: &Programs,
+    ) -> Result<Self> {
         let controller_port = free_port(0)?;
         let node = |id: usize, role: &str, listener: &str, port: u16, format: &str| {
             let text = format!(
@@ -41,8 +66,12 @@ impl Plans {
                  default.replication.factor={BROKER_COUNT}\n\
                  offsets.topic.replication.factor={BROKER_COUNT}\n\
                  transaction.state.log.replication.factor={BROKER_COUNT}\n\
+                 broker.session.timeout.ms={}\n\
+                 broker.heartbeat.interval.ms={}\n\
                  log.initial.task.delay.ms=500\n\
-                 log.segment.delete.delay.ms=0\n"
+                 log.segment.delete.delay.ms=0\n",
+                session.timeout.as_millis(),
+                session.heartbeat_interval.as_millis(),
             );
             let dir = dir.join(format!("node-{id}"));
             Plan::of_cluster(kind, &dir, port, &text, format, programs)

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::process::Stdio;
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-use super::cluster::{BROKER_COUNT, Cluster, Plans, number};
+use super::cluster::{BROKER_COUNT, Cluster, Plans, Session, number};
 use super::peer::Kind;
 use super::round::{BEFORE_WINDOW_SECONDS, Bench, Results, result_of};
 use super::scenario::{ClusterLoad, Load, SCENARIOS, Scenario};
@@ -27,18 +27,27 @@ const WARM_UP: [(&str, f64); 3] = [
 ];
 /// Partitions of the topic that a broker catches up with, and of the one that is used through restarts.
 const PARTITION_COUNT: usize = 6;
+/// A heartbeat may have been on its way when its broker stopped.
+const AFTER_SESSION: Duration = Duration::from_secs(1);
 /// The load before the first restart and after each.
 const BETWEEN_RESTARTS: Duration = Duration::from_secs(1);
 
 impl Bench<'_> {
     /// Runs every chosen scenario of clusters on a fresh one in `dir`.
     pub(super) fn run_cluster(&self, kind: Kind, dir: &Path) -> Result<Results> {
-        let plans = Plans::new(kind, dir, self.programs)?;
+        let plans = Plans::new(kind, dir, self.session(), self.programs)?;
         let mut cluster = Cluster::start(&plans, self.programs)?;
         let mut results = Results::new();
         let outcome = self.cluster_scenarios(&mut cluster, &mut results);
         outcome.with_context(|| format!("{}; {}", kind.title(), cluster.log_tails()))?;
         Ok(results)
+    }
+
+    const fn session(&self) -> Session {
+        match self.options.quick {
+            true => Session::SHORT,
+            false => Session::DEFAULT,
+        }
     }
 
     fn cluster_scenarios(&self, cluster: &mut Cluster<'_>, results: &mut Results) -> Result<()> {
@@ -89,6 +98,7 @@ impl Bench<'_> {
         const DOWN: usize = BROKER_COUNT - 1;
         cluster.in_sync(topic, PARTITION_COUNT)?;
         cluster.stop_broker(DOWN)?;
+        let stopped = Instant::now();
         let mut fill = cluster.load(
             "produce --acks -1 --connections 6 --warmup-seconds 0",
             topic,
@@ -98,6 +108,9 @@ impl Bench<'_> {
         fill.args(["--seconds", "600", "--max-mb", &megabytes.to_string()]);
         let filled = result_of(fill.spawn()?)?;
         let gigabytes = number(&filled, "bytes")? / 1e9;
+        // Neither side registers a broker again before its old session has run out, a clean stop or not.
+        let until = stopped + self.session().timeout + AFTER_SESSION;
+        thread::sleep(until.saturating_duration_since(Instant::now()));
         let cpu_before = cluster.cpu_seconds()?;
         let started_at = cluster.start_broker(DOWN)?;
         let in_sync = cluster.in_sync(topic, PARTITION_COUNT)?;
@@ -127,7 +140,7 @@ impl Bench<'_> {
             kills.push(number(&next, "acknowledged_at_seconds")? - killed_at);
             cluster.start_broker(leader)?;
         }
-        cluster.delete(topic, 1)?;
+        cluster.in_sync(topic, 1)?;
         let mean = kills.iter().sum::<f64>() / kills.len() as f64;
         let longest = kills.iter().copied().fold(0.0, f64::max);
         Ok(json!({ "mean_seconds": mean, "longest_seconds": longest, "kills_seconds": kills }))
@@ -159,6 +172,5 @@ fn rolling(cluster: &mut Cluster<'_>, topic: &str) -> Result<Value> {
     );
     result["restart_seconds"] = json!(restarts.iter().sum::<f64>() / restarts.len() as f64);
     result["restarts_seconds"] = json!(restarts);
-    cluster.delete(topic, PARTITION_COUNT)?;
     Ok(result)
 }

@@ -616,8 +616,8 @@ pub(super) const SCENARIOS: [Scenario; 34] = [
     },
     Scenario {
         name: "cluster-catch-up",
-        about: "a broker stops, the others take --catch-up-gb of records, and it starts again: until all brokers say that all \
-                is in sync; the CPU is that of all brokers, the start included",
+        about: "a broker stops, the others take --catch-up-gb of records, and it starts again when its session has run \
+                out: until all brokers say that all is in sync; the CPU is that of all brokers, the start included",
         load: Load::Cluster(ClusterLoad::CatchUp),
         floor: NO_REPLICAS,
         metrics: &CATCH_UP,
@@ -626,7 +626,7 @@ pub(super) const SCENARIOS: [Scenario; 34] = [
     Scenario {
         name: "cluster-failover",
         about: "kill -9 of the leader of a partition, until a record is acknowledged by the next one, which a client asks \
-                for every millisecond; with Kafka's default broker.session.timeout.ms of 9 s",
+                for every millisecond; broker.session.timeout.ms is Kafka's default of 9 s (3 s with --quick)",
         load: Load::Cluster(ClusterLoad::Failover),
         floor: NO_REPLICAS,
         metrics: &FAILOVER,

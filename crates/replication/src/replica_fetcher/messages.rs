@@ -81,20 +81,23 @@ impl FetchMessage<'_> {
             topic_count: groups.len(),
         };
         writer.head(&head, out);
+        let asked = |slot: &u32| self.asked(*slot);
+        let of_one = |slot: &u32| (self.partition(*slot).topic_id, self.asked(*slot));
         let mut rest = sent;
-        for count in groups {
-            let (group, after) = rest.split_at(*count as usize);
-            rest = after;
-            let topic_id = self.partition(group[0]).topic_id;
-            if let [slot] = group {
-                writer.topic_of_one(topic_id, &self.asked(*slot), out);
+        for topics in groups.chunk_by(|one, next| (*one == 1) == (*next == 1)) {
+            if topics[0] == 1 {
+                let (slots, after) = rest.split_at(topics.len());
+                rest = after;
+                writer.topics_of_one(slots.iter().map(of_one), out);
                 continue;
             }
-            writer.topic(topic_id, group.len(), out);
-            for slot in group {
-                writer.partition(&self.asked(*slot), out);
+            for count in topics {
+                let (group, after) = rest.split_at(*count as usize);
+                rest = after;
+                writer.topic(self.partition(group[0]).topic_id, group.len(), out);
+                writer.partitions(group.iter().map(asked), out);
+                writer.end_topic(out);
             }
-            writer.end_topic(out);
         }
         let topic_of = |slot: &u32| self.partition(*slot).topic_id;
         let topics = || {

@@ -1,10 +1,12 @@
-//! A fetcher in its steady state allocates nothing, whatever has changed.
+//! A fetcher in its steady state allocates nothing, whatever has changed, and neither does its session with
+//! the leader.
 
 use crate::ALLOCATOR;
-use model::{BrokerEpoch, BrokerId, LeaderEpoch, Message, MonotonicTime, Uuid};
+use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, Message, MonotonicTime, Uuid};
 use replication::{
-    FetchPosition, FetcherRequest, FetcherSettings, FetcherVersions, FollowedPartition,
-    ReplicaFetcher, StepAction, StepOutcome,
+    FetchContext, FetchPartition, FetchPosition, FetchSession, FetchSessionCache, FetcherRequest,
+    FetcherSettings, FetcherVersions, FollowedPartition, NewSession, PartitionSlot, Progress,
+    ReadOutcome, ReplicaFetcher, SessionRequest, StepAction, StepOutcome, TopicRef,
 };
 use stats_alloc::Region;
 use trials::alone;
@@ -70,6 +72,21 @@ fn fetch(fetcher: &mut ReplicaFetcher<()>, out: &mut Vec<u8>, body: &[u8]) {
     });
 }
 
+const PARTITIONS: usize = 5000;
+
+/// What changes in `each`, once everything has been there before, allocates nothing.
+fn check(what: &str, mut each: impl FnMut()) {
+    for _ in 0..3 {
+        each();
+    }
+    let region = Region::new(ALLOCATOR);
+    for _ in 0..3 {
+        each();
+    }
+    let change = region.change();
+    assert_eq!((change.allocations, change.reallocations), (0, 0), "{what}");
+}
+
 #[test]
 fn nothing_is_allocated_in_the_steady_state() {
     alone(
@@ -79,7 +96,75 @@ fn nothing_is_allocated_in_the_steady_state() {
 }
 
 fn check_steady_state() {
-    const PARTITIONS: usize = 5000;
+    check_fetcher();
+    check_session();
+}
+
+/// A session of one topic, of which every `nth` partition moves on, is asked for and is told of.
+fn check_session() {
+    const TOPIC: TopicRef<'_> = TopicRef::Id(Uuid::from_u128(7));
+    let replica = (BrokerId(1), BrokerEpoch(77));
+    let asked = |number: usize| {
+        let asked = FetchPartition {
+            current_leader_epoch: LeaderEpoch(1),
+            fetch_offset: 0,
+            last_fetched_epoch: LeaderEpoch::NONE,
+            log_start_offset: 0,
+            max_bytes: 1 << 20,
+        };
+        (TOPIC, number as i32, asked)
+    };
+    let outcome = |high_watermark: i64| ReadOutcome {
+        high_watermark,
+        log_start_offset: 0,
+        ..ReadOutcome::error(ErrorCode::None)
+    };
+    let answered = (0..PARTITIONS).map(|number| {
+        let (topic, index, asked) = asked(number);
+        (topic, index, asked, outcome(0))
+    });
+    let session = FetchSession::answered(true, answered).of_follower(replica);
+    let mut sessions = FetchSessionCache::new(10);
+    let new = NewSession {
+        is_privileged: true,
+        random: 1,
+    };
+    let session_id = sessions.create(new, session, 0);
+    let progress: Vec<Progress> = (0..PARTITIONS).map(|_| Progress::default()).collect();
+    let mut told: Vec<PartitionSlot> = Vec::with_capacity(PARTITIONS);
+    let (mut session_epoch, mut offset) = (1, 0);
+    check("the session", || {
+        for nth in [1, 100, PARTITIONS + 1] {
+            offset += 1;
+            let named = || (0..PARTITIONS).filter(|number| number % nth == 0);
+            for number in named() {
+                progress[number].advance_to(offset);
+            }
+            let request = SessionRequest {
+                session_id,
+                session_epoch,
+                uses_topic_ids: true,
+                replica: Some(replica),
+            };
+            let context = sessions.start(request, named().map(asked), std::iter::empty(), 0);
+            let Ok(FetchContext::Incremental(fetch)) = context else {
+                panic!("the session goes on");
+            };
+            let session = sessions.session(&fetch).unwrap();
+            session_epoch = session.epoch();
+            told.clear();
+            told.extend(session.take_changed().map(|(slot, _)| slot));
+            for slot in &told {
+                let progress = &progress[slot.0 as usize];
+                let seen = progress.seen();
+                session.answer(*slot, &outcome(progress.offset()));
+                session.watch(*slot, progress, seen);
+            }
+        }
+    });
+}
+
+fn check_fetcher() {
     for per_topic in [PARTITIONS, 1] {
         let mut fetcher = ReplicaFetcher::new(SETTINGS);
         for number in 0..PARTITIONS {
@@ -107,20 +192,10 @@ fn check_steady_state() {
             .to_bytes(VERSIONS.fetch),
             false => answer(PARTITIONS, per_topic, nth),
         });
-        for _ in 0..3 {
-            fetch(&mut fetcher, &mut out, &answers[0]);
-        }
-        let region = Region::new(ALLOCATOR);
-        for _ in 0..3 {
+        check(&format!("{per_topic} per topic"), || {
             for body in &answers {
                 fetch(&mut fetcher, &mut out, body);
             }
-        }
-        let change = region.change();
-        assert_eq!(
-            (change.allocations, change.reallocations),
-            (0, 0),
-            "{per_topic} per topic"
-        );
+        });
     }
 }

@@ -41,13 +41,11 @@ fn streamed(version: i16, replica_id: BrokerId, topics: &Topics<'_>, gone: &Topi
     writer.head(&head, &mut out);
     for (id, indexes) in topics {
         if let [index] = **indexes {
-            writer.topic_of_one(*id, &partition(index), &mut out);
+            writer.topics_of_one([(*id, partition(index))].into_iter(), &mut out);
             continue;
         }
         writer.topic(*id, indexes.len(), &mut out);
-        for index in *indexes {
-            writer.partition(&partition(*index), &mut out);
-        }
+        writer.partitions(indexes.iter().map(|index| partition(*index)), &mut out);
         writer.end_topic(&mut out);
     }
     writer.forgotten(gone.len(), &mut out);

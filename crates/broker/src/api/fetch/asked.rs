@@ -67,8 +67,7 @@ pub(super) fn asked<'f, 'm>(
 ) -> impl Iterator<Item = (TopicRef<'f>, i32, FetchPartition)> + use<'f, 'm> {
     message.topics.iter().flat_map(move |topic| {
         let name = topic_ref(topic.topic, topic.topic_id, version);
-        let partitions: Vec<_> = topic.partitions.iter().collect();
-        partitions.into_iter().map(move |asked| {
+        topic.partitions.into_iter().map(move |asked| {
             let request = FetchPartition {
                 current_leader_epoch: LeaderEpoch(asked.current_leader_epoch),
                 fetch_offset: asked.fetch_offset,
@@ -108,8 +107,7 @@ pub(super) fn forgotten<'f, 'm>(
 ) -> impl Iterator<Item = (TopicRef<'f>, i32)> + use<'f, 'm> {
     message.forgotten_topics_data.iter().flat_map(move |topic| {
         let name = topic_ref(topic.topic, topic.topic_id, version);
-        let partitions: Vec<i32> = topic.partitions.iter().collect();
-        partitions.into_iter().map(move |index| (name, index))
+        topic.partitions.into_iter().map(move |index| (name, index))
     })
 }
 
