@@ -1,6 +1,8 @@
 //! Random scripts: whatever fails, every request is answered once, in order, and never too early.
 
 use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 /// What is known of a request that is not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
