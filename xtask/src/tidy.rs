@@ -1,7 +1,8 @@
 //! `cargo xtask tidy`: rules of the source that a machine can check.
 //!
 //! Layers and purity of crates, rooms of the broker, sizes of files, a picture at the top of each file, names,
-//! unfinished work, and seeds of tests. Each finding names the file and says what to do. The same check runs as a test.
+//! unfinished work, seeds of tests, and files that pages name. Each finding names the file and says what to do. The
+//! same check runs as a test.
 
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use harness::workspace_root;
 mod circles;
 mod crates;
 mod fields;
+mod pages;
 mod public;
 mod purity;
 mod random;
@@ -38,12 +40,18 @@ fn findings(root: &Path) -> Result<Vec<String>> {
     let mut findings = Vec::new();
     let crates = crates::read(root)?;
     crates::check_layers(&crates, &mut findings);
-    let sources = source::read(root, rust_files(root)?);
+    let files = files(root)?;
+    let sources = source::read(root, rust_files(&files)?);
     fields::check(&sources, &mut findings);
     crates::check_tests(&crates, root, &sources, &mut findings);
     public::check(&crates::names(&crates), &sources, &mut findings);
     circles::check(&sources, &mut findings);
     random::check_targets(&sources, &mut findings);
+    let names: Vec<String> = files
+        .iter()
+        .filter_map(|file| pages::below(root, file))
+        .collect();
+    pages::check(&pages::read(root, &files)?, &names, &sources, &mut findings);
     for source in &sources {
         shape::check(source, &mut findings);
         rooms::check(source, &mut findings);
@@ -58,24 +66,30 @@ fn findings(root: &Path) -> Result<Vec<String>> {
     Ok(findings)
 }
 
-/// Every Rust file that is not generated, with its text.
-fn rust_files(root: &Path) -> Result<BTreeMap<PathBuf, String>> {
-    let mut files = BTreeMap::new();
-    let mut folders = ["crates", "benches", "fuzz", "interop", "xtask"]
-        .map(|name| root.join(name))
-        .to_vec();
+/// Every file that is not generated.
+fn files(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
             let path = entry?.path();
-            if path.is_dir() && !path.ends_with("target") {
+            if !path.is_dir() {
+                files.push(path);
+            } else if !path.ends_with("target") && !path.ends_with(".git") {
                 folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let text = fs::read_to_string(&path)?;
-                files.insert(path, text);
             }
         }
     }
     Ok(files)
+}
+
+/// Those of them that are Rust, with their texts.
+fn rust_files(files: &[PathBuf]) -> Result<BTreeMap<PathBuf, String>> {
+    let rust = files
+        .iter()
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    rust.map(|path| Ok((path.clone(), fs::read_to_string(path)?)))
+        .collect()
 }
 
 /// A schema file bears the number and the name of its API.
