@@ -2,6 +2,7 @@
 
 mod controlling;
 mod directories;
+mod handing_over;
 mod listening;
 mod observing;
 mod own_controller;
@@ -261,8 +262,10 @@ fn no_thread(error: impl std::fmt::Display) -> StartError {
 }
 
 async fn stop(server: Server) {
-    if let (Some(lifecycle), Some(broker)) = (&server.lifecycle, &server.broker) {
-        observing::hand_over(broker, lifecycle).await;
+    match (&server.lifecycle, &server.broker) {
+        (Some(lifecycle), Some(broker)) => observing::hand_over(broker, lifecycle).await,
+        (None, Some(broker)) => handing_over::hand_over_to_others(broker).await,
+        (_, None) => {}
     }
     server.node.node.stop.send_replace(true);
     for task in server.tasks {

@@ -187,6 +187,35 @@ fn isr_of(client: &mut Client, topic: &str) -> Vec<i32> {
     isr
 }
 
+#[test]
+fn the_node_of_the_controller_hands_its_partitions_over_before_it_stops() {
+    let mut cluster = Cluster::start();
+    let broker = cluster.broker("2");
+    let mut client = broker.connect();
+    assert_eq!(create_on(&mut client, "shared", &[1, 2]), ErrorCode::None);
+    assert_eq!(create_on(&mut client, "alone", &[1]), ErrorCode::None);
+    wait_for_leader(&mut client, "shared", 1);
+    wait_until("both are in sync", || {
+        isr_of(&mut client, "shared") == [1, 2]
+    });
+    let port = cluster.controller().address_of("CONTROLLER").port();
+    cluster.controller.take().expect("it runs").stop();
+    wait_for_leader(&mut client, "shared", 2);
+    assert_eq!(isr_of(&mut client, "shared"), [2]);
+    client
+        .produce("shared", 0, &batch(&["a"]))
+        .assert_accepted();
+    let listeners = format!("PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:{port}");
+    let keys = [SESSION, HEARTBEATS, ("listeners", &*listeners)];
+    let again = TestServer::start_in(&cluster.directory.path().join("1"), &keys).unwrap();
+    wait_until("both are in sync again", || {
+        isr_of(&mut client, "shared") == [1, 2]
+    });
+    wait_for_leader(&mut client, "alone", 1);
+    broker.stop();
+    again.stop();
+}
+
 /// As with Apache Kafka. Alone, a replica in an empty directory would take the place of records that may come back.
 #[test]
 fn a_replica_whose_log_directory_was_replaced_is_made_anew_where_others_are_in_sync() {
