@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 /// The commands of the binary.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a broker and controller
+    /// Run a broker, a controller, or both
     Server(ServerArguments),
     /// Create, list, describe, grow, trim and delete topics
     Topic(TopicArguments),
@@ -48,7 +48,7 @@ pub(crate) enum Command {
     Quota(QuotaArguments),
     /// List, create and delete SCRAM credentials
     User(UserArguments),
-    /// Show the cluster, its quorum, features and log directories; change features, unregister brokers
+    /// Show and check the cluster, reassign replicas, drain and unregister brokers, change features
     Cluster(ClusterArguments),
     /// Manage connection profiles
     Profile(ProfileArguments),

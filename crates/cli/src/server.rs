@@ -259,7 +259,7 @@ fn raise_open_files() {
     }
 }
 
-/// The signals that end a server in order.
+/// The signals that shut a server down cleanly.
 struct StopSignals {
     terminate: Signal,
     interrupt: Signal,

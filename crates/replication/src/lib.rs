@@ -16,7 +16,7 @@
 //!
 //! Invariants:
 //! - No clock, no randomness, no task: time and random numbers are arguments, and what waits is a
-//!   plain future. Only `partition`, `residence` and `flush` lock a log.
+//!   plain future. A log is locked through `Partition::lock` alone.
 //! - Only a leader takes batches and serves readers, and each of them says which epoch it knows, if any. The
 //!   roles follow from the metadata and the roles before, however many changes come at once.
 //! - What is asked of a partition by who must not wait for its disk is published beside its lock: where

@@ -14,7 +14,8 @@
 //! - Whatever decides is the product's own code; `node` only wires, as the broker does.
 //! - The judge believes clients and what a node serves, never what a node thinks.
 //! - The product's clients run when the world lets them, and have its time (`docs/decisions/simulation.md`).
-//! - Every promise is judged in `judge`; no other file says what is right.
+//! - Every promise to clients is judged in `judge`, and of clusters in `cluster/judge`; what a world sees by
+//!   itself, a log that no disk has damaged, it tells the judge.
 //!
 //! `cluster` is a world of its own: a controller, brokers that replicate, and the network between them.
 //!

@@ -2,9 +2,9 @@
 //!
 //!     suite.rs ── which scenarios, in which order
 //!        │
-//!     run.rs ──── java.rs python.rs go.rs    install a language's programs
+//!     run.rs ──── python.rs go.rs            install a language's programs (Java: the crate `harness`)
 //!        │   └─── server.rs                  riverrun or Apache Kafka, started and stopped
-//!     program.rs ─ process.rs                one program's scenarios, each within its limit
+//!     program.rs                             one program's scenarios, each within its limit
 //!        │
 //!     report.rs                              one line each, counts at the end
 //!

@@ -11,6 +11,7 @@ use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use crate::scheduling::disk_watch::DiskUse;
+use controller::internal_topics::is_internal;
 use model::{DecodeError, ErrorCode, LeaderEpoch};
 use replication::{AppendError, Leadership, Partition, Progress};
 use std::collections::BTreeMap;
@@ -112,7 +113,7 @@ async fn delete(
     offset: i64,
 ) -> Result<Deletion, ErrorCode> {
     let found = broker.logs.find(topic, index);
-    if super::is_internal(topic) && !found.as_ref().is_err_and(|absence| absence.is_unknown()) {
+    if is_internal(topic) && !found.as_ref().is_err_and(|absence| absence.is_unknown()) {
         return Err(ErrorCode::InvalidTopicException);
     }
     let partition = found?;

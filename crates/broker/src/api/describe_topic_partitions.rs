@@ -9,6 +9,7 @@ use super::{Request, Served, authorized_operations};
 use crate::api::broker::Broker;
 use crate::api::endpoints::Endpoints;
 use crate::net::{ConnectionContext, ResponseBuffer};
+use controller::internal_topics::is_internal;
 use metadata::{NO_LEADER, Topic};
 use model::{DecodeError, ErrorCode};
 use std::collections::BTreeSet;
@@ -92,7 +93,7 @@ fn refused<'f>(
     let topics = topics.map(|topic| DescribeTopicPartitionsResponseTopic {
         error_code: ErrorCode::InvalidRequest.code(),
         name: Some(topic.name),
-        is_internal: super::is_internal(topic.name),
+        is_internal: is_internal(topic.name),
         ..Default::default()
     });
     DescribeTopicPartitionsResponse {
@@ -109,7 +110,7 @@ fn missing(name: &str) -> DescribeTopicPartitionsResponseTopic<'_> {
     DescribeTopicPartitionsResponseTopic {
         error_code: error.code(),
         name: Some(name),
-        is_internal: super::is_internal(name),
+        is_internal: is_internal(name),
         topic_authorized_operations: authorized_operations::TOPIC,
         ..Default::default()
     }
@@ -144,7 +145,7 @@ fn describe<'i>(
         error_code: ErrorCode::None.code(),
         name: Some(&topic.name),
         topic_id: topic.id,
-        is_internal: super::is_internal(&topic.name),
+        is_internal: is_internal(&topic.name),
         partitions: page.collect(),
         topic_authorized_operations: authorized_operations::TOPIC,
     };

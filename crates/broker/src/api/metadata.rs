@@ -15,6 +15,7 @@ use super::{Request, Served, authorized_operations};
 use crate::api::broker::Broker;
 use crate::api::endpoints::Endpoints;
 use crate::net::{ConnectionContext, ResponseBuffer};
+use controller::internal_topics::is_internal;
 use metadata::{MetadataImage, NO_LEADER, Partition, Topic};
 use model::{Array, BrokerId, DecodeError, ErrorCode, Uuid};
 use std::collections::BTreeSet;
@@ -62,7 +63,7 @@ pub(crate) async fn serve(
         error_code: one.error.code(),
         name: one.name.or((request.version < 12).then_some("")),
         topic_id: one.id,
-        is_internal: one.name.is_some_and(super::is_internal),
+        is_internal: one.name.is_some_and(is_internal),
         topic_authorized_operations: match one.name {
             Some(_) if one.error != ErrorCode::InvalidRequest => topic_operations,
             _ => i32::MIN,
@@ -232,7 +233,7 @@ impl Reach<'_> {
             error_code: ErrorCode::None.code(),
             name: Some(&topic.name),
             topic_id: topic.id,
-            is_internal: super::is_internal(&topic.name),
+            is_internal: is_internal(&topic.name),
             partitions: partitions.collect(),
             topic_authorized_operations,
         }

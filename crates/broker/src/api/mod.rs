@@ -646,13 +646,5 @@ pub(crate) fn has_single<T: Ord>(names: impl Iterator<Item = T>) -> bool {
     sorted.chunk_by(T::eq).any(|equal| equal.len() == 1)
 }
 
-/// Whether a topic is one of Kafka's own.
-pub(crate) fn is_internal(topic: &str) -> bool {
-    matches!(
-        topic,
-        "__consumer_offsets" | "__transaction_state" | "__share_group_state"
-    )
-}
-
 #[cfg(test)]
 mod tests;

@@ -35,6 +35,7 @@ use crate::scheduling::clock::now_ms;
 use crate::scheduling::disk_watch::DiskUse;
 use crate::scheduling::heavy_work::Lane;
 use crate::scheduling::off_workers::off_workers;
+use controller::internal_topics::is_internal;
 use metadata::{Topic, TopicsImage};
 use model::{BrokerId, DecodeError, ErrorCode, LeaderEpoch, ProducerEpoch, ProducerId, Uuid};
 use record::batch::HEADER_SIZE_BYTES;
@@ -575,10 +576,10 @@ impl Append<'_> {
     /// Whether only the one client may write to a topic, which is here or elsewhere.
     fn is_internal(self, topic: &TopicPart, frame: &[u8]) -> bool {
         match &topic.hosted {
-            Some(hosted) => super::is_internal(&hosted.name),
+            Some(hosted) => is_internal(&hosted.name),
             None => self
                 .find_topic(topic, frame, &self.broker.node.image().topics)
-                .is_some_and(|topic| super::is_internal(&topic.name)),
+                .is_some_and(|topic| is_internal(&topic.name)),
         }
     }
 

@@ -25,7 +25,7 @@ mod topic_deletions;
 use self::topic_deletions::NotedTopics;
 
 /// The topic that holds groups and offsets.
-pub(crate) const OFFSETS_TOPIC: &str = "__consumer_offsets";
+pub(crate) const OFFSETS_TOPIC: &str = controller::internal_topics::CONSUMER_OFFSETS;
 
 /// A producer whose transaction a decision's records belong to.
 pub(crate) type TransactionalWriter = coordinator::runtime::TransactionalWriter<VerificationGuard>;

@@ -35,7 +35,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// The topic that holds the states of transactional ids.
-pub(crate) const TRANSACTION_TOPIC: &str = "__transaction_state";
+pub(crate) const TRANSACTION_TOPIC: &str = controller::internal_topics::TRANSACTION_STATE;
 
 /// The transaction coordinator of this broker.
 #[derive(Debug)]

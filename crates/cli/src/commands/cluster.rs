@@ -52,7 +52,7 @@ enum ClusterCommand {
     Quorum,
     /// Show brokers, log directories and partitions that need attention; fails if there are any
     Health(HealthArguments),
-    /// Plan how the replicas of topics are even over brokers and racks with the fewest moves, and do it
+    /// Balance replicas over brokers and racks with the fewest moves; shows the plan unless `--execute`
     Reassign(ReassignArguments),
     /// Move all replicas and leaderships of a broker to others before it leaves
     Drain(DrainArguments),

@@ -100,6 +100,16 @@ pub(crate) async fn drain(
     let current = assignment(admin, &[]).await?;
     let mut racks = racks(admin, &[]).await?;
     racks.remove(&broker);
+    let registered = admin.describe_cluster().await?.brokers;
+    let is_registered = registered.iter().any(|one| one.id == broker);
+    if !is_registered && !current.values().any(|on| on.contains(&broker)) {
+        let ids: Vec<String> = racks.keys().map(ToString::to_string).collect();
+        let text = format!(
+            "broker {broker} is not there and has no replicas; the brokers are {}",
+            ids.join(", ")
+        );
+        return Err(Error::Invalid(text).into());
+    }
     let plan = drained(&current, &racks, broker).map_err(refused)?;
     show(&current, &plan, output)?;
     if arguments.dry_run {

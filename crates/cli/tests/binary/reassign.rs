@@ -109,6 +109,12 @@ fn replicas_are_evened_out_and_a_broker_is_drained() {
     "#]],
     );
     pair.check(
+        &["cluster", "drain", "7"],
+        expect![[r#"
+        error: broker 7 is not there and has no replicas; the brokers are 1, 2
+    "#]],
+    );
+    pair.check(
         &["cluster", "drain", "2", "--dry-run"],
         expect![[r#"
         TOPIC  PARTITION  REPLICAS  TO
