@@ -58,6 +58,7 @@ impl AppendError {
                 ProducerError::InvalidEpoch { .. } => ErrorCode::InvalidProducerEpoch,
                 ProducerError::OutOfOrderSequence { .. } => ErrorCode::OutOfOrderSequenceNumber,
                 ProducerError::InvalidTransactionState { .. } => ErrorCode::InvalidTxnState,
+                ProducerError::ConcurrentTransaction { .. } => ErrorCode::ConcurrentTransactions,
                 ProducerError::TransactionCoordinatorFenced { .. } => {
                     ErrorCode::TransactionCoordinatorFenced
                 }

@@ -74,6 +74,13 @@ pub enum ProducerError {
         /// What is wrong.
         reason: &'static str,
     },
+    /// An earlier transaction of the producer, with a lower epoch, ends at this time in this partition. The producer
+    /// asks again.
+    #[error("producer {producer_id} has an earlier transaction that ends at this time")]
+    ConcurrentTransaction {
+        /// The producer.
+        producer_id: ProducerId,
+    },
     /// A younger transaction coordinator has written a marker.
     #[error("coordinator epoch {found} of producer {producer_id} is below {current}")]
     TransactionCoordinatorFenced {
@@ -250,6 +257,10 @@ impl ProducerState {
 
     /// Starts to ask the transaction coordinator about a producer's first batch here; `None` when
     /// its transaction is open already and there is nothing to ask.
+    ///
+    /// # Errors
+    /// [`ProducerError::ConcurrentTransaction`] while the transaction before waits for its marker: that would void
+    /// a proof from before it, whatever the coordinator says by then.
     pub fn start_verification(
         &mut self,
         producer_id: ProducerId,
@@ -257,17 +268,24 @@ impl ProducerState {
         base_sequence: i32,
         supports_epoch_bump: bool,
         now_ms: i64,
-    ) -> Option<VerificationGuard> {
+    ) -> Result<Option<VerificationGuard>, ProducerError> {
         if self.has_open_transaction(producer_id, producer_epoch) {
-            return None;
+            return Ok(None);
         }
-        Some(self.verifications.start(
+        let known = self.producers.get(&producer_id);
+        let is_ending = known.is_some_and(|entry| {
+            entry.transaction_first_offset().is_some() && entry.producer_epoch() < producer_epoch
+        });
+        if supports_epoch_bump && is_ending {
+            return Err(ProducerError::ConcurrentTransaction { producer_id });
+        }
+        Ok(Some(self.verifications.start(
             producer_id,
             producer_epoch,
             base_sequence,
             supports_epoch_bump,
             now_ms,
-        ))
+        )))
     }
 
     /// Forgets producers without an open transaction that have not written for so long.
@@ -351,16 +369,23 @@ impl ProducerState {
             && batch.attributes.is_transactional()
             && !batch.attributes.is_control()
             && !self.has_open_transaction(batch.producer_id, batch.producer_epoch);
-        match is_needed
-            && !self
-                .verifications
-                .is_held(batch.producer_id, rules.verification)
-        {
-            true => Err(ProducerError::InvalidTransactionState {
-                producer_id: batch.producer_id,
+        let producer_id = batch.producer_id;
+        let verifications = &self.verifications;
+        if !is_needed || verifications.is_held(producer_id, rules.verification) {
+            return Ok(());
+        }
+        let known = self.producers.get(&producer_id);
+        let is_late = known.is_some_and(|entry| batch.producer_epoch < entry.producer_epoch());
+        match rules.verification {
+            // The marker of the transaction before has come after the proof. As that has an epoch of its own, the
+            // batch is none of its, and may be verified again.
+            Some(guard) if guard.supports_epoch_bump && !is_late => {
+                Err(ProducerError::ConcurrentTransaction { producer_id })
+            }
+            _ => Err(ProducerError::InvalidTransactionState {
+                producer_id,
                 reason: "has no verified transaction in this partition",
             }),
-            false => Ok(()),
         }
     }
 

@@ -121,14 +121,22 @@ impl Script {
                 let bump = words.contains(&"bump");
                 let (id, epoch) = (number('p').unwrap(), number('e').unwrap() as i16);
                 let sequence = number('s').map_or(-1, |sequence| sequence as i32);
-                self.guard = self.state.start_verification(
+                let started = self.state.start_verification(
                     ProducerId(id),
                     ProducerEpoch(epoch),
                     sequence,
                     bump,
                     0,
                 );
-                format!("{:?}", self.guard)
+                match started {
+                    Ok(guard) => {
+                        self.guard = guard;
+                        guard.map_or("open already".to_owned(), |guard| {
+                            format!("proof {}", guard.number)
+                        })
+                    }
+                    Err(error) => error.to_string(),
+                }
             }
             "marker" | "offsets" => self.append(&words[1..], AppendOrigin::Coordinator),
             "replay" => self.append(&words[1..], AppendOrigin::Replication),
@@ -319,13 +327,13 @@ fn a_first_transactional_batch_needs_its_proof() {
         expect![[r#"
             require                  -> done
             p1 e0 s0 n1 txn          -> producer 1 has no verified transaction in this partition
-            verify p1 e0 s3          -> Some(VerificationGuard(0))
+            verify p1 e0 s3          -> proof 0
             p2 e0 s0 n1 txn          -> producer 2 has no verified transaction in this partition
             p1 e0 s4 n1 txn          -> sequence 4 of producer 1 follows 2
             p1 e0 s3 n1 txn          -> 0..=0  (unstable 0)
             p1 e0 s4 n1 txn          -> 1..=1  (unstable 0)
-            verify p1 e0 s5          -> None  (unstable 0)
-            verify p3 e0 s4 bump     -> Some(VerificationGuard(1))  (unstable 0)
+            verify p1 e0 s5          -> open already  (unstable 0)
+            verify p3 e0 s4 bump     -> proof 1  (unstable 0)
             p3 e0 s4 n1 txn          -> sequence 4 of producer 3 follows -1  (unstable 0)
             p3 e0 s0 n1 txn          -> 2..=2  (unstable 0)
             p4 e0 s7 n1              -> 3..=3  (unstable 0)
@@ -344,11 +352,45 @@ fn a_marker_voids_the_proof() {
          p1 e0 s0 n1 txn",
         expect![[r#"
             require                  -> done
-            verify p1 e0 s0          -> Some(VerificationGuard(0))
+            verify p1 e0 s0          -> proof 0
             marker p1 e0 abort c1    -> 0..=0
             p1 e0 s0 n1 txn          -> producer 1 has no verified transaction in this partition
-            verify p1 e0 s0          -> Some(VerificationGuard(1))
+            verify p1 e0 s0          -> proof 1
             p1 e0 s0 n1 txn          -> 1..=1  (unstable 1)
+        "#]],
+    );
+}
+
+#[test]
+fn a_transaction_waits_for_the_marker_of_the_one_before() {
+    check(
+        "require
+         verify p1 e0 s0 bump
+         p1 e0 s0 n1 txn
+         verify p1 e1 s0 bump
+         verify p1 e1 s0
+         marker p1 e1 commit c1 tv2
+         verify p1 e1 s0 bump
+         marker p1 e1 commit c1 tv2
+         p1 e1 s0 n1 txn
+         verify p1 e1 s0 bump
+         p1 e1 s0 n1 txn
+         marker p1 e2 commit c1 tv2
+         p1 e1 s1 n1 txn",
+        expect![[r#"
+            require                  -> done
+            verify p1 e0 s0 bump     -> proof 0
+            p1 e0 s0 n1 txn          -> 0..=0  (unstable 0)
+            verify p1 e1 s0 bump     -> producer 1 has an earlier transaction that ends at this time  (unstable 0)
+            verify p1 e1 s0          -> proof 1  (unstable 0)
+            marker p1 e1 commit c1 tv2 -> 1..=1  (unstable 0)
+            verify p1 e1 s0 bump     -> proof 2  (unstable 0)
+            marker p1 e1 commit c1 tv2 -> 2..=2  (unstable 0)
+            p1 e1 s0 n1 txn          -> producer 1 has an earlier transaction that ends at this time  (unstable 0)
+            verify p1 e1 s0 bump     -> proof 3  (unstable 0)
+            p1 e1 s0 n1 txn          -> 3..=3  (unstable 0)
+            marker p1 e2 commit c1 tv2 -> 4..=4  (unstable 0)
+            p1 e1 s1 n1 txn          -> producer 1 has no verified transaction in this partition  (unstable 0)
         "#]],
     );
 }
@@ -367,7 +409,7 @@ fn offsets_of_a_transaction_need_their_proof() {
         expect![[r#"
             require                  -> done
             offsets p1 e0 txn        -> producer 1 has no verified transaction in this partition
-            verify p1 e0             -> Some(VerificationGuard(0))
+            verify p1 e0             -> proof 0
             offsets p1 e0 txn        -> 0..=0  (unstable 0)
             offsets p1 e0 txn        -> 1..=1  (unstable 0)
             marker p1 e1 commit c1 tv2 -> 2..=2  (unstable 0)

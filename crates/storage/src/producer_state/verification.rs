@@ -12,7 +12,11 @@ use crate::stored_batch::StoredBatch;
 
 /// The proof, valid for one transaction of one producer in one partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct VerificationGuard(u64);
+pub struct VerificationGuard {
+    pub(super) number: u64,
+    /// Each of the producer's transactions has an epoch of its own (transaction version 2).
+    pub(super) supports_epoch_bump: bool,
+}
 
 #[derive(Debug, Clone)]
 struct Verification {
@@ -20,7 +24,6 @@ struct Verification {
     producer_epoch: ProducerEpoch,
     /// The least base sequence seen: a batch above it must not come first.
     lowest_sequence: i32,
-    supports_epoch_bump: bool,
     started_ms: i64,
 }
 
@@ -40,14 +43,16 @@ impl Verifications {
         supports_epoch_bump: bool,
         now_ms: i64,
     ) -> VerificationGuard {
-        let guard = VerificationGuard(self.guard_count);
+        let guard = VerificationGuard {
+            number: self.guard_count,
+            supports_epoch_bump,
+        };
         let verification = self.by_producer.entry(producer_id).or_insert_with(|| {
             self.guard_count += 1;
             Verification {
                 guard,
                 producer_epoch,
                 lowest_sequence: base_sequence,
-                supports_epoch_bump,
                 started_ms: now_ms,
             }
         });
@@ -79,7 +84,7 @@ impl Verifications {
         let Some(verification) = self.by_producer.get(&batch.producer_id) else {
             return Ok(());
         };
-        let expected_max = match verification.supports_epoch_bump && is_first_of_producer {
+        let expected_max = match verification.guard.supports_epoch_bump && is_first_of_producer {
             true => 0,
             false => verification.lowest_sequence,
         };
