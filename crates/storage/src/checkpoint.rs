@@ -7,6 +7,8 @@
 //!   orders 1 815
 //! ```
 //!
+//! Each line has its end, so a file that was cut within its last number is known.
+//!
 //! They are written at intervals, so what they say may be old but never wrong: a recovery point
 //! that is too low costs time, a log start offset that is too low shows records again.
 
@@ -64,7 +66,7 @@ pub fn for_each_offset<D: Disk>(
     };
     let mut head = Head::default();
     let mut damage = None;
-    for_each_line(&file, path, |_, line| {
+    let has_end = for_each_line(&file, path, |_, line| {
         if damage.is_none() {
             match head.entry(line) {
                 Ok(Some((partition, offset))) => call(partition, offset),
@@ -73,7 +75,7 @@ pub fn for_each_offset<D: Disk>(
             }
         }
     })?;
-    match damage.or_else(|| head.lack()) {
+    match damage.or_else(|| head.lack(has_end)) {
         None => Ok(()),
         Some(reason) => Err(FileError::damaged(path, reason)),
     }
@@ -116,12 +118,13 @@ impl Head {
 
     /// What is missing at the end. An empty file has all: Kafka makes such files before it has
     /// anything to write.
-    fn lack(&self) -> Option<String> {
+    fn lack(&self, has_end: bool) -> Option<String> {
         match self.count {
             None if self.has_version => Some("its count of lines is ``".to_owned()),
             Some(count) if count != self.found_count => {
                 Some(format!("it has {} lines, not {count}", self.found_count))
             }
+            _ if !has_end => Some("its last line has no end".to_owned()),
             _ => None,
         }
     }
@@ -201,7 +204,8 @@ pub(crate) fn lines(bytes: &[u8]) -> Result<Vec<&str>, String> {
     for line in text.lines() {
         lines.extend(head.line(line)?);
     }
-    head.lack().map_or(Ok(lines), Err)
+    let has_end = text.is_empty() || text.ends_with('\n');
+    head.lack(has_end).map_or(Ok(lines), Err)
 }
 
 fn parse_line(line: &str) -> Option<(TopicPartition, i64)> {
@@ -260,7 +264,7 @@ mod tests {
             "0\n2\na 0 7\nb-1 12 0\n",
             Ok(&[("a", 0, 7), ("b-1", 12, 0)]),
         );
-        check("0\r\n1\r\na  0\t7", Ok(&[("a", 0, 7)]));
+        check("0\r\n1\r\na  0\t7\r\n", Ok(&[("a", 0, 7)]));
     }
 
     #[test]
@@ -269,6 +273,8 @@ mod tests {
         check("1\n0\n", Err("its version is `1`, not 0"));
         check("0\n", Err("its count of lines is ``"));
         check("0\n2\na 0 7\n", Err("it has 1 lines, not 2"));
+        check("0\n1\na 0 7", Err("its last line has no end"));
+        check("0\n0", Err("its last line has no end"));
         check("0\n1\na 0\n", Err("it has the line `a 0`"));
         check("0\n1\na 0 7 8\n", Err("it has the line `a 0 7 8`"));
         check("0\n1\na 0 -7\n", Err("it has the line `a 0 -7`"));

@@ -11,7 +11,7 @@ use crate::error::{Context, StorageError};
 pub(crate) const PIECE_BYTES: usize = 64 << 10;
 
 /// Calls `call` with the position and the bytes of each line, without its end. A line that is longer
-/// than a piece comes in pieces.
+/// than a piece comes in pieces. Returns whether the last line has its end: without it, it may be a part of one.
 ///
 /// # Errors
 /// When the disk fails.
@@ -19,8 +19,9 @@ pub(crate) fn for_each_line<F: DiskFile>(
     file: &F,
     path: &Path,
     mut call: impl FnMut(u64, &[u8]),
-) -> Result<(), StorageError> {
+) -> Result<bool, StorageError> {
     let mut piece = vec![0; PIECE_BYTES];
+    let mut has_end = true;
     let (mut position, mut held) = (0, 0);
     loop {
         let read = file.read_full_at(&mut piece[held..], position + held as u64);
@@ -29,14 +30,16 @@ pub(crate) fn for_each_line<F: DiskFile>(
         while let Some(length) = piece[start..held].iter().position(|byte| *byte == b'\n') {
             call(position + start as u64, &piece[start..start + length]);
             start += length + 1;
+            has_end = true;
         }
         let is_end = held < PIECE_BYTES;
         if start < held && (is_end || start == 0) {
             call(position + start as u64, &piece[start..held]);
             start = held;
+            has_end = false;
         }
         if is_end {
-            return Ok(());
+            return Ok(has_end);
         }
         piece.copy_within(start..held, 0);
         position += start as u64;
@@ -110,12 +113,12 @@ mod tests {
         assert_eq!(end, file.length().unwrap());
         let mut read = Vec::new();
         let mut next = 0;
-        for_each_line(&file, path, |position, line| {
+        let has_end = for_each_line(&file, path, |position, line| {
             assert_eq!(position, next);
             next += line.len() as u64 + 1;
             read.push(String::from_utf8(line.to_vec()).unwrap());
-        })
-        .unwrap();
+        });
+        assert!(has_end.unwrap());
         assert!(read == lines, "{} lines of {}", read.len(), lines.len());
     }
 
@@ -135,7 +138,8 @@ mod tests {
         let text = format!("{}\nlast", "x".repeat(3 * PIECE_BYTES));
         file.write_at(text.as_bytes(), 0).unwrap();
         let mut lengths = Vec::new();
-        for_each_line(&file, path, |_, line| lengths.push(line.len())).unwrap();
+        let has_end = for_each_line(&file, path, |_, line| lengths.push(line.len()));
+        assert!(!has_end.unwrap());
         assert!(lengths.iter().all(|length| *length <= PIECE_BYTES));
         assert_eq!(lengths.iter().sum::<usize>(), 3 * PIECE_BYTES + 4);
         assert_eq!(lengths.last(), Some(&4));
