@@ -466,6 +466,7 @@ fn new_broker(
             forwarding: forwarding.clone(),
             logs,
             strangers: Arc::default(),
+            refused_registrations: Arc::default(),
         })
     };
     Ok(Broker {

@@ -14,6 +14,7 @@
 //!   nothing, as what it has seen may never be.
 //! - Answers leave in the order of their decisions, each request has one.
 
+use crate::broker_transition::{BrokerTransition, Occasion, transitions};
 use crate::brokers::fence_broker;
 use crate::context::{ControllerContext, Random};
 use crate::decision::Decision;
@@ -41,6 +42,8 @@ pub struct ActiveController<T> {
     tasks: Tasks,
     proposed: Option<Proposed<T>>,
     waiting: VecDeque<Waiting<T>>,
+    /// What has become of brokers, by the end of the log that has it; nobody was told.
+    transitions: VecDeque<(i64, BrokerTransition)>,
 }
 
 /// What is in the hands of the metadata log.
@@ -112,6 +115,7 @@ impl<T> ActiveController<T> {
             high_watermark: end_offset,
             proposed: None,
             waiting: VecDeque::new(),
+            transitions: VecDeque::new(),
         }
     }
 
@@ -242,6 +246,13 @@ impl<T> ActiveController<T> {
     /// When the log has become shorter.
     pub fn appended(&mut self, image: Arc<MetadataImage>, kraft_version: i16, end_offset: i64) {
         assert!(end_offset >= self.end_offset, "a leader cuts nothing");
+        let occasion = self
+            .proposed
+            .as_ref()
+            .map_or(Occasion::Other, Proposed::occasion);
+        let changed = transitions(&self.image.cluster, &image.cluster, occasion);
+        let changed = changed.into_iter().map(|one| (end_offset, one));
+        self.transitions.extend(changed);
         self.sessions.follow(&self.image, &image);
         self.image = image;
         self.kraft_version = kraft_version;
@@ -291,6 +302,7 @@ impl<T> ActiveController<T> {
         self.image = image;
         self.kraft_version = kraft_version;
         self.end_offset = end_offset;
+        self.transitions.retain(|(at, _)| *at <= end_offset);
         let in_log = |one: &Waiting<T>| one.seen_offset <= end_offset;
         let kept = self.waiting.partition_point(in_log);
         let lost = self.waiting.drain(kept..);
@@ -305,6 +317,14 @@ impl<T> ActiveController<T> {
         let count = self.waiting.iter().take_while(|one| !waits(one)).count();
         let released = self.waiting.drain(..count);
         released.map(|one| (one.asker, one.response)).collect()
+    }
+
+    /// What has become of brokers, as far as it is committed, in its order; each is given once.
+    pub fn take_transitions(&mut self) -> Vec<BrokerTransition> {
+        let is_committed = |(at, _): &(i64, _)| *at <= self.high_watermark;
+        let count = self.transitions.partition_point(is_committed);
+        let committed = self.transitions.drain(..count);
+        committed.map(|(_, one)| one).collect()
     }
 
     /// Another node leads the quorum, or this one cannot: gives whoever waits for an answer.
@@ -340,6 +360,21 @@ impl<T> ActiveController<T> {
                 response,
                 seen_offset: self.end_offset,
             });
+        }
+    }
+}
+
+impl<T> Proposed<T> {
+    /// What is decided about brokers.
+    const fn occasion(&self) -> Occasion {
+        match (&self.effect, &self.asked) {
+            (Effect::Task(Task::Fence(_), _), _) => Occasion::SessionExpired,
+            (_, Some((_, ControllerResponse::BrokerHeartbeat(Ok(standing)))))
+                if standing.should_shut_down =>
+            {
+                Occasion::ShutdownAllowed
+            }
+            _ => Occasion::Other,
         }
     }
 }

@@ -12,6 +12,7 @@
 //! committed goes to all who live by the metadata before the answers go to whoever has asked.
 
 use crate::active::{ActiveController, Proposal};
+use crate::broker_transition::BrokerTransition;
 use crate::context::{ControllerContext, Random};
 use crate::metadata_log::{AppendMetadataError, MetadataLog};
 use crate::requests::{ControllerRequest, ControllerResponse, Request};
@@ -127,6 +128,11 @@ impl<T, D: Disk> Controller<T, D> {
             answers: self.active.committed(end_offset(self.log.image())),
             refused: std::mem::take(&mut self.refused),
         }
+    }
+
+    /// What has become of brokers and is committed; each step is given once.
+    pub fn take_transitions(&mut self) -> Vec<BrokerTransition> {
+        self.active.take_transitions()
     }
 
     /// When the controller has something to do [by itself](Self::tick); `None` when nothing is to come.

@@ -17,7 +17,7 @@
 //! - No clock, no randomness, no thread: time and random bytes are arguments. Only `metadata_log` knows of
 //!   files, by `storage::Disk`.
 //!
-//! Reading order: `decision`, `requests`, `sessions`, `tasks`, `active`, `metadata_log`, `controller`;
+//! Reading order: `decision`, `requests`, `sessions`, `tasks`, `broker_transition`, `active`, `metadata_log`, `controller`;
 //! `context`, `features`, `bootstrap`, `update_features`; topics: `topic_name`, `placement`, `assignment`,
 //! `create_topics`, `create_partitions`, `delete_topics`, `internal_topics`, `alter_configs`; brokers:
 //! `topic_values`, `partition_update`, `elections`, `brokers`, `heartbeats`, `broker_life`, `controllers`,
@@ -35,6 +35,7 @@ mod context;
 mod features;
 
 mod broker_life;
+mod broker_transition;
 mod sessions;
 mod tasks;
 
@@ -77,6 +78,7 @@ pub use active::{ActiveController, Proposal};
 pub use broker_life::{
     BrokerLife, BrokerLifeError, BrokerLifeRequest, BrokerLifeSettings, BrokerState,
 };
+pub use broker_transition::{BrokerTransition, BrokerTransitionKind, FencingCause};
 pub use context::{ControllerContext, Random};
 pub use controller::{Controller, Decided, MetadataChange, Refused};
 pub use decision::{ApiError, Decision, PartitionResults, TopicResult};

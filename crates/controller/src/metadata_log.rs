@@ -133,7 +133,9 @@ impl<D: Disk> MetadataLog<D> {
     /// The quorum as of `now`.
     pub fn describe_quorum(&self, now: Now) -> QuorumDescription {
         let described = self.replica.describe(now);
-        described.expect("an opened metadata log is led by this node")
+        let mut described = described.expect("an opened metadata log is led by this node");
+        described.observers.retain(|one| self.is_node(one.id));
+        described
     }
 
     /// The level of `kraft.version`.
@@ -141,9 +143,23 @@ impl<D: Disk> MetadataLog<D> {
         self.replica.voters().kraft_version
     }
 
-    /// Answers a Fetch of the log, and takes note of how far whoever asks has come.
+    /// Answers a Fetch of the log, and takes note of how far whoever asks has come, if that is a node of the
+    /// cluster: anybody may ask, by any id.
     pub fn handle_fetch(&mut self, request: &FetchRequest, now: Now) -> FetchAnswer<D::File> {
-        self.replica.handle_fetch(request, now)
+        let replica = request.replica.filter(|one| self.is_node(one.id));
+        self.replica.handle_fetch(
+            &FetchRequest {
+                replica,
+                ..*request
+            },
+            now,
+        )
+    }
+
+    /// Whether a broker or a controller of this id is registered.
+    fn is_node(&self, id: BrokerId) -> bool {
+        let cluster = &self.image().cluster;
+        cluster.broker(id).is_some() || cluster.controllers().contains_key(&id)
     }
 
     /// The quorum's log, which answers what other nodes ask beside that.

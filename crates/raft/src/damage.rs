@@ -11,9 +11,13 @@
 //!   [batch][batch][b?tch]        after an orderly stop: an error; otherwise a crash
 //! ```
 //!
-//! A server that finds damage while it runs knows more than the next start, and halts. It leaves an
+//! A log that ends early where a batch does looks whole. So a server that stops in order leaves an
 //! empty file named after the end of what it had synced, which takes no room on a full disk: below
-//! that offset nothing is cut.
+//! that offset nothing is cut, and nothing may be missing. A server that finds damage while it runs
+//! knows more than the next start, halts, and leaves the same file.
+//!
+//! An older copy of the whole directory has its own such file, and looks whole. Those who follow the
+//! log know it, as they have more ([`crate::FetchAnswer::shows_loss`]).
 //!
 //! An observer writes what its leader sends, several batches at once; what it loses its leader has. Its
 //! log is not looked at here.
@@ -69,14 +73,14 @@ pub(crate) fn check<D: Disk>(disk: &D, directory: &Path, folder: &Path) -> Resul
     Ok(())
 }
 
-/// Notes for the next start that the batches below `end_offset` were synced, and one is damaged.
+/// Notes for the next start that the batches below `end_offset` were synced.
 pub(crate) fn note<D: Disk>(disk: &D, folder: &Path, end_offset: i64) -> io::Result<()> {
     let name = format!("{end_offset:0NAME_DIGITS$}{SYNCED_SUFFIX}");
     disk.open(&folder.join(name), OpenMode::Replace)?;
     disk.sync_directory(folder)
 }
 
-/// Checks what an earlier run has noted. When the damage has been mended, the note goes.
+/// Checks what an earlier run has noted. When all of it is there, the note goes.
 fn check_noted<D: Disk>(disk: &D, folder: &Path) -> Result<(), OpenError> {
     for (end_offset, path) in numbered_files(disk, folder, SYNCED_SUFFIX)? {
         match check_below(disk, folder, end_offset) {

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 
 /// A follower that is silent for so long is forgotten.
 const SILENCE_MS: i64 = 300_000;
-/// No more followers are known: anybody may fetch, and call itself what it likes.
+/// No more followers are known. The caller notes nodes of the cluster alone, but anybody may fetch in the name
+/// of one, and call its directories what it likes.
 const COUNT_MAX: usize = 1_000;
 
 /// A node with a copy of the log, and the log directory that holds it.

@@ -9,6 +9,7 @@
 //! An observer is never elected and elects nobody; a voter alone in its quorum never observes.
 
 use crate::committed::Committed;
+use crate::damage;
 use crate::error::{AppendError, OpenError, ReadError};
 use crate::followers::Followers;
 use crate::mending::LogState;
@@ -226,7 +227,8 @@ impl<D: Disk> Replica<D> {
         self.log.clean(now_ms)
     }
 
-    /// Closes the files in order. No records are taken any more; what was not flushed is given up.
+    /// Closes the files in order. No records are taken any more; what was not flushed is given up. A voter notes
+    /// where its log ends, so that the next start knows one that has become shorter.
     ///
     /// # Errors
     /// When the disk fails, or a torn tail cannot be cut.
@@ -238,6 +240,11 @@ impl<D: Disk> Replica<D> {
         self.log.state = LogState::Failed;
         mended?;
         let closed = self.log.close(now_ms);
-        closed.map_err(|error| AppendError::Log(error.to_string()))
+        closed.map_err(|error| AppendError::Log(error.to_string()))?;
+        if matches!(self.standing, QuorumMembership::Voter(_)) {
+            // Without it the next start knows no less than one after a crash.
+            let _ = damage::note(&self.log.disk, &self.log.folder, self.high_watermark());
+        }
+        Ok(())
     }
 }

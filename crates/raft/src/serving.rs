@@ -80,6 +80,16 @@ impl<F> FetchAnswer<F> {
             || !matches!(self.content, FetchContent::Nothing)
             || request.high_watermark < self.high_watermark
     }
+
+    /// Whether a leader that votes alone has lost records by this: whoever asks has some that are not here, or
+    /// knows an epoch to come. All that such a leader has ever sent was durable.
+    pub fn shows_loss(&self, request: &FetchRequest) -> bool {
+        match (self.error, &self.content) {
+            (ErrorCode::UnknownLeaderEpoch, _) => request.leader_epoch > self.leader.epoch,
+            (_, FetchContent::Diverging(end)) => request.fetch_offset > end.end_offset,
+            _ => false,
+        }
+    }
 }
 
 /// A FetchSnapshot.

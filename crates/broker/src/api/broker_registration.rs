@@ -12,6 +12,7 @@ use ::metadata::{Endpoint, VersionRange};
 use controller::RegisterBroker;
 use controller::brokers::NewRegistration;
 use model::{BrokerEpoch, DecodeError, ErrorCode};
+use std::borrow::Cow;
 use wire::messages::{BrokerRegistrationRequest, BrokerRegistrationResponse};
 
 /// From this version on a broker can tell a clean shutdown.
@@ -24,33 +25,44 @@ pub(crate) async fn serve(
 ) -> Result<Served, DecodeError> {
     let message: BrokerRegistrationRequest<'_> = request.decode()?;
     let registered = register(server, request.version, &message).await;
+    let refused = &server.refused_registrations;
     let response = match registered {
-        Ok(broker_epoch) => BrokerRegistrationResponse {
-            broker_epoch,
-            ..Default::default()
-        },
-        Err(error) => BrokerRegistrationResponse {
-            error_code: error.code(),
-            ..Default::default()
-        },
+        Ok(broker_epoch) => {
+            refused.registered(message.broker_id);
+            BrokerRegistrationResponse {
+                broker_epoch,
+                ..Default::default()
+            }
+        }
+        Err(Refusal(code, reason)) => {
+            refused.refused(message.broker_id, code, &reason);
+            BrokerRegistrationResponse {
+                error_code: code.code(),
+                ..Default::default()
+            }
+        }
     };
     request.answer(&response, out);
     Ok(Served::Answered)
 }
 
+/// Why a broker is not registered: what it is told, and what the operator is.
+struct Refusal(ErrorCode, Cow<'static, str>);
+
 async fn register(
     server: &ClusterNode,
     version: i16,
     message: &BrokerRegistrationRequest<'_>,
-) -> Result<BrokerEpoch, ErrorCode> {
+) -> Result<BrokerEpoch, Refusal> {
     let broker_id = message.broker_id;
     if message.cluster_id != server.node.cluster_id {
-        return Err(ErrorCode::InconsistentClusterId);
+        let reason = "it belongs to another cluster".into();
+        return Err(Refusal(ErrorCode::InconsistentClusterId, reason));
     }
     let is_controller = broker_id == server.node.id && !server.node.config.roles.broker;
     if broker_id.is_none() || is_controller {
-        tracing::warn!(%broker_id, "a broker is not registered: its `node.id` is not free");
-        return Err(ErrorCode::InvalidRegistration);
+        let reason = "its `node.id` is not free".into();
+        return Err(Refusal(ErrorCode::InvalidRegistration, reason));
     }
     let endpoints = message.listeners.iter().map(|one| Endpoint {
         name: one.name.to_owned(),
@@ -79,9 +91,8 @@ async fn register(
         registration,
         detects_clean_shutdown: version >= CLEAN_SHUTDOWN_VERSION,
     };
-    let registered = server.controller.request(register).await?;
-    registered.map_err(|error| {
-        tracing::info!(%broker_id, %error, "a broker is not registered");
-        error.code
-    })
+    let registered = server.controller.request(register).await;
+    let registered =
+        registered.map_err(|code| Refusal(code, "the controller does not decide".into()))?;
+    registered.map_err(|error| Refusal(error.code, error.to_string().into()))
 }

@@ -1,6 +1,7 @@
 //! What a request may ask of any node, whatever its roles are: a controller alone has no more.
 
 use crate::api::strangers::Strangers;
+use crate::controller::broker_log::RefusedRegistrations;
 use crate::controller::link::ControllerLink;
 use crate::logs::Logs;
 use crate::net::Sockets;
@@ -27,4 +28,6 @@ pub(crate) struct ClusterNode {
     pub(crate) logs: Option<Arc<Logs>>,
     /// Nodes that would lead the quorum.
     pub(crate) strangers: Arc<Strangers>,
+    /// Brokers that were not registered.
+    pub(crate) refused_registrations: Arc<RefusedRegistrations>,
 }

@@ -37,6 +37,9 @@ pub(crate) async fn serve(
         None => ErrorCode::InvalidRequest,
         Some(fetch) => match answer(server, fetch).await {
             Ok((answer, bytes)) => {
+                if answer.shows_loss(&fetch) {
+                    server.strangers.tell_ahead(context.peer, &fetch);
+                }
                 respond(server, context, request, (&answer, &bytes), out);
                 return Ok(Served::Answered);
             }

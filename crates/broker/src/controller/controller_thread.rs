@@ -10,6 +10,7 @@
 //! One decision follows the other, so each is made over the image that the one before has left. What waits
 //! shares a sync. The thread knows no partition and waits for no log directory but that of the metadata log.
 
+use super::broker_log::log_transition;
 use super::link::{ControllerLink, LinkEnd, Message, Messages};
 use super::metadata_loader::{self, AnswerWhen, MetadataLoader, MetadataPublisher, Tasks, Waiting};
 use super::snapshot_writer::SnapshotWriter;
@@ -226,6 +227,12 @@ impl ControllerThread {
     /// Tells everybody what is committed, and whoever has asked what has come of it.
     fn hand_on(&mut self, decided: Decided<Waiting>) {
         self.tell_progress();
+        for transition in self.controller.take_transitions() {
+            log_transition(
+                &transition,
+                self.config.controller.tasks.broker_session_timeout_ms,
+            );
+        }
         let mut answers = Vec::with_capacity(decided.answers.len());
         for (waiting, response) in decided.answers {
             match waiting.when {

@@ -93,6 +93,7 @@ fn open(
         forwarding: None,
         logs: None,
         strangers: Arc::default(),
+        refused_registrations: Arc::default(),
         node,
     });
     let starting = StartingController::new(log, node.node.config.clone());

@@ -4,6 +4,7 @@
 use super::*;
 use crate::brokers::NewRegistration;
 use crate::create_topics::NewTopic;
+use crate::heartbeats::BrokerHeartbeat;
 use crate::metadata_log::tests::{fixed_voter, new_disk, open, open_with};
 use crate::requests::{CreateTopics, RegisterBroker, UnfenceBroker};
 use crate::test_cluster::TestCluster;
@@ -38,26 +39,39 @@ impl World {
             controller,
             drawn: 0,
         };
-        let registration = NewRegistration {
-            broker_id: BROKER,
-            incarnation_id: Uuid::from_u128(7),
-            endpoints: Vec::new(),
-            features: broker_features(),
-            rack: None,
-            directories: vec![Uuid::from_u128(1_000)],
-            previous_broker_epoch: BrokerEpoch::NONE,
-            is_migrating_zk_broker: false,
-        };
-        let registered = world.at_start(RegisterBroker {
-            registration,
-            detects_clean_shutdown: true,
-        });
+        let registered = world.at_start(registration(BROKER, 7));
         let unfenced = world.at_start(UnfenceBroker {
             broker_id: BROKER,
             broker_epoch: registered.expect("it is the first"),
         });
         unfenced.expect("it has registered");
         world
+    }
+
+    /// Decides by itself; gives the answer.
+    fn decide<R: Request>(&mut self, request: R, now_ms: i64) -> R::Response {
+        let context = ControllerContext::new(&self.cluster.config);
+        let drawn = &mut self.drawn;
+        let mut random = || draw(drawn);
+        let (request, now) = (request.into(), Now::at_ms(now_ms));
+        let decided = self
+            .controller
+            .decide(&request, "", &context, now, &mut random);
+        let answer = decided.answers.into_iter().next().expect("it is committed");
+        R::response_of(answer.1).expect("of its kind")
+    }
+
+    /// Does all that is due.
+    fn ticks(&mut self, now_ms: i64) {
+        let context = ControllerContext::new(&self.cluster.config);
+        while self.controller.tick(&context, Now::at_ms(now_ms)).is_some() {}
+    }
+
+    /// What has become of brokers since it was asked for last.
+    fn transitions(&mut self) -> Vec<String> {
+        let transitions = self.controller.take_transitions().into_iter();
+        let told = transitions.map(|one| format!("{} {:?}", one.broker_id, one.kind));
+        told.collect()
     }
 
     fn at_start<R: Request>(&mut self, request: R) -> R::Response {
@@ -104,6 +118,25 @@ impl World {
 fn draw(drawn: &mut u128) -> [u8; 16] {
     *drawn += 1 << 70;
     drawn.to_be_bytes()
+}
+
+fn registration(broker_id: BrokerId, incarnation: u128) -> RegisterBroker {
+    let registration = NewRegistration {
+        broker_id,
+        incarnation_id: Uuid::from_u128(incarnation),
+        endpoints: Vec::new(),
+        features: broker_features(),
+        rack: None,
+        directories: vec![Uuid::from_u128(
+            1_000 * u128::from(broker_id.0.unsigned_abs()),
+        )],
+        previous_broker_epoch: BrokerEpoch::NONE,
+        is_migrating_zk_broker: false,
+    };
+    RegisterBroker {
+        registration,
+        detects_clean_shutdown: true,
+    }
 }
 
 fn create(topic: &str) -> CreateTopics {
@@ -216,4 +249,68 @@ fn a_level_that_is_not_raised_takes_along_what_was_to_be_flushed_before() {
     assert_eq!((is_told, refused), (true, vec!["first", "level"]));
     assert_eq!(world.controller.log.kraft_version(), 0);
     assert_eq!(world.topics(), ["b"]);
+}
+
+#[test]
+fn each_step_in_the_life_of_a_broker_is_told_once() {
+    let mut world = World::new();
+    let own = ["1 Registered(AAAAAAAAAAAAAAAAAAAABw)", "1 Unfenced"];
+    assert_eq!(world.transitions(), own);
+    let other = BrokerId(2);
+    let epoch = world
+        .decide(registration(other, 8), 2_000)
+        .expect("it is the first");
+    assert_eq!(
+        world.transitions(),
+        ["2 Registered(AAAAAAAAAAAAAAAAAAAACA)"]
+    );
+    let heartbeat = |broker_epoch, wants_shut_down| BrokerHeartbeat {
+        broker_id: other,
+        broker_epoch,
+        metadata_offset: i64::MAX,
+        wants_fence: false,
+        wants_shut_down,
+        offline_directories: Vec::new(),
+        cordoned_directories: None,
+        deadline: MonotonicTime::MAX,
+    };
+    for expect in [&["2 Unfenced"] as &[_], &[]] {
+        world
+            .decide(heartbeat(epoch, false), 2_000)
+            .expect("its epoch");
+        assert_eq!(world.transitions(), expect);
+    }
+    world.ticks(60_000);
+    assert_eq!(world.transitions(), ["2 Fenced(SessionExpired)"]);
+    world
+        .decide(heartbeat(epoch, false), 60_000)
+        .expect("its epoch");
+    assert_eq!(world.transitions(), ["2 Unfenced"]);
+    let wants_fence = BrokerHeartbeat {
+        wants_fence: true,
+        ..heartbeat(epoch, false)
+    };
+    world.decide(wants_fence, 60_000).expect("its epoch");
+    assert_eq!(world.transitions(), ["2 Fenced(Wanted)"]);
+    world
+        .decide(heartbeat(epoch, false), 60_000)
+        .expect("its epoch");
+    world
+        .decide(heartbeat(epoch, true), 60_000)
+        .expect("its epoch");
+    assert_eq!(world.transitions(), ["2 Unfenced", "2 ShutdownEnded"]);
+
+    // What is not committed is told of nobody.
+    world.disk.set_full(true);
+    let context = ControllerContext::new(&world.cluster.config);
+    let request = registration(other, 9).into();
+    let now = Now::at_ms(70_000);
+    world
+        .controller
+        .stage(&request, "", &context, now, &mut || [0; 16]);
+    assert_eq!(world.transitions(), [""; 0]);
+    let _ = world.controller.flush(now);
+    world.disk.set_full(false);
+    let _ = world.controller.flush(now);
+    assert_eq!(world.transitions(), [""; 0]);
 }

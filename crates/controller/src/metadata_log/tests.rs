@@ -3,12 +3,13 @@ mod faults;
 mod snapshots;
 
 use super::*;
+use metadata::BrokerRegistration;
 use metadata::{
     ConfigResource, MetadataVersion, Partition, VoterEndpoint, metadata_batch, read_snapshot,
 };
-use model::{Now, Uuid};
+use model::{BrokerEpoch, Now, Uuid};
 use proptest::prelude::*;
-use raft::{AppendError, OpenError};
+use raft::{AppendError, OpenError, ReplicaKey};
 use std::collections::BTreeMap;
 use std::path::Path;
 use storage::disk::{DiskFile, OpenMode};
@@ -622,4 +623,53 @@ fn no_directory_is_made_beside_metadata_that_know_of_none() {
     assert_eq!(files(&disk, "/b"), <[&str; 0]>::default());
     prepare(&disk, &["/a", "/b"], true).expect("formatted");
     prepare_known(&disk, &["/a", "/b"], true, None).expect("formatted");
+}
+
+/// Anybody may fetch, and call itself what it likes.
+#[test]
+fn only_nodes_of_the_cluster_are_told_as_observers() {
+    let mut log = open(&new_disk()).expect("new");
+    let id = BrokerId(7);
+    let mut observers = |records: &[MetadataRecord]| -> Vec<BrokerId> {
+        if !records.is_empty() {
+            log.append(records, 2_000).expect("fits");
+        }
+        let fetch = FetchRequest {
+            replica: Some(ReplicaKey {
+                id,
+                directory_id: Uuid::ZERO,
+            }),
+            leader_epoch: log.leader_epoch(),
+            fetch_offset: log.end_offset(),
+            last_fetched_epoch: log.leader_epoch(),
+            high_watermark: i64::MAX,
+            max_wait_ms: 0,
+            max_bytes: 1,
+        };
+        let answer = log.handle_fetch(&fetch, Now::at_ms(3_000));
+        assert_eq!(answer.error, model::ErrorCode::None);
+        let described = log.describe_quorum(Now::at_ms(3_000));
+        described.observers.iter().map(|one| one.id).collect()
+    };
+    assert_eq!(observers(&[]), []);
+    let registration = BrokerRegistration {
+        id,
+        epoch: BrokerEpoch(8),
+        incarnation_id: Uuid::from_u128(9),
+        endpoints: Vec::new(),
+        features: Default::default(),
+        rack: None,
+        is_fenced: true,
+        is_in_controlled_shutdown: false,
+        is_migrating_zk_broker: false,
+        directories: Vec::new(),
+        cordoned_directories: None,
+    };
+    let registered = MetadataRecord::RegisterBroker(registration);
+    assert_eq!(observers(&[registered]), [id]);
+    let unregistered = MetadataRecord::UnregisterBroker {
+        broker_id: id,
+        broker_epoch: BrokerEpoch(8),
+    };
+    assert_eq!(observers(&[unregistered]), []);
 }

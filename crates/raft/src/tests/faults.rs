@@ -126,13 +126,41 @@ fn a_torn_tail_is_cut_whatever_the_mark_says() {
         let (mut replica, _) = lead(&disk).expect("new");
         append(&mut replica, &["a"]).expect("fits");
         append(&mut replica, &["b"]).expect("fits");
-        replica.close(3_000).expect("works");
+        drop(replica);
         let file = disk.open(Path::new(LOG), OpenMode::Write).expect("there");
         file.truncate(length(&disk) - cut_bytes).expect("works");
         let mark = Path::new("/a/.kafka_cleanshutdown");
         drop(disk.open(mark, OpenMode::Create).expect("made"));
         assert_eq!(reopened(&disk), ["a"]);
     }
+}
+
+/// Where a batch ends a log looks whole.
+#[test]
+fn a_log_that_ends_before_what_an_orderly_stop_has_left_is_not_led() {
+    let disk = new_disk();
+    let (mut replica, _) = lead(&disk).expect("new");
+    append(&mut replica, &["a"]).expect("fits");
+    let with_one = length(&disk);
+    append(&mut replica, &["b"]).expect("fits");
+    replica.close(3_000).expect("works");
+    drop(replica);
+    let whole = disk.read(Path::new(LOG), 1 << 20).expect("there");
+    let file = disk.open(Path::new(LOG), OpenMode::Write).expect("there");
+    file.truncate(with_one).expect("works");
+    for _ in 0..2 {
+        let refused = lead(&disk).map(|_| ()).expect_err("too short");
+        assert!(
+            matches!(&refused, OpenError::Damaged { position, note: Some(_), .. } if *position == with_one),
+            "{refused:?}"
+        );
+        assert_eq!(length(&disk), with_one);
+    }
+    file.write_at(&whole[with_one as usize..], with_one)
+        .expect("works");
+    assert_eq!(reopened(&disk), ["a", "b"]);
+    // What is left after a crash is all that is known.
+    assert!(!files(&disk).iter().any(|name| name.ends_with(".synced")));
 }
 
 /// The batch is larger than what is read of the log at once.

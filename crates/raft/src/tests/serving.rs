@@ -62,6 +62,25 @@ fn told(replica: &mut Replica<SimDisk>, request: &FetchRequest) -> String {
 }
 
 #[test]
+fn whoever_has_more_than_the_only_voter_shows_that_it_has_lost_records() {
+    let mut replica = leader();
+    let mut check = |request: &FetchRequest, expect| {
+        let answer = replica.handle_fetch(request, Now::at_ms(2_000));
+        assert_eq!(answer.shows_loss(request), expect, "{request:?}");
+    };
+    let of_epoch = |leader_epoch| FetchRequest {
+        leader_epoch: LeaderEpoch(leader_epoch),
+        ..fetch(0, 0)
+    };
+    check(&fetch(3, 1), false);
+    check(&fetch(6, 2), false);
+    check(&fetch(7, 2), true);
+    check(&fetch(4, 1), true);
+    check(&of_epoch(1), false);
+    check(&of_epoch(3), true);
+}
+
+#[test]
 fn a_fetch_is_answered_by_offset_and_epoch() {
     let mut replica = leader();
     for (request, expect) in [
