@@ -29,8 +29,8 @@ pub struct WantedIsr {
     /// Who shall be in sync, each with the epoch of its registration that the leader knows;
     /// [`BrokerEpoch::NONE`] is not checked.
     pub isr: Vec<(BrokerId, BrokerEpoch)>,
-    /// Whether the leader still recovers.
-    pub leader_recovery_state: LeaderRecoveryState,
+    /// Whether the leader still recovers; `None` for a state that nobody knows.
+    pub leader_recovery_state: Option<LeaderRecoveryState>,
 }
 
 /// A partition after the request of its leader.
@@ -131,7 +131,10 @@ fn check(
     if ids.len() != wanted.isr.len() || !ids.iter().all(is_replica) || !ids.contains(&broker_id) {
         return Err(ErrorCode::InvalidRequest);
     }
-    if wanted.leader_recovery_state == LeaderRecoveryState::Recovering
+    let Some(leader_recovery_state) = wanted.leader_recovery_state else {
+        return Err(ErrorCode::InvalidRequest);
+    };
+    if leader_recovery_state == LeaderRecoveryState::Recovering
         && (ids.len() > 1 || partition.leader_recovery_state == LeaderRecoveryState::Recovered)
     {
         return Err(ErrorCode::InvalidRequest);
@@ -164,7 +167,9 @@ fn change(
         update.election = Election::Unclean;
     }
     update.isr = wanted.isr.iter().map(|(id, _)| *id).collect();
-    update.leader_recovery_state = wanted.leader_recovery_state;
+    if let Some(state) = wanted.leader_recovery_state {
+        update.leader_recovery_state = state;
+    }
     update.build()
 }
 
@@ -175,5 +180,47 @@ fn answer(partition: &Partition) -> AlteredPartition {
         isr: partition.isr.clone(),
         leader_recovery_state: partition.leader_recovery_state,
         partition_epoch: partition.partition_epoch,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::create_topics::{NewTopic, create_topics};
+    use crate::test_cluster::TestCluster;
+
+    #[test]
+    fn a_recovery_state_that_nobody_knows_is_refused_for_its_partition_alone() {
+        let leader = BrokerId(1);
+        let mut cluster = TestCluster::new(&[]).with_brokers(&[leader]);
+        let topic = NewTopic {
+            num_partitions: 2,
+            ..NewTopic::of_defaults("t")
+        };
+        cluster
+            .apply(|image, context, random| create_topics(image, context, &[topic], false, random));
+        let topic_id = cluster.image.topics.id_of("t").unwrap();
+        let wanted = |partition_id, leader_recovery_state| WantedIsr {
+            topic_id,
+            partition_id,
+            leader_epoch: LeaderEpoch(0),
+            partition_epoch: 0,
+            isr: vec![(leader, BrokerEpoch::NONE)],
+            leader_recovery_state,
+        };
+        let epoch = cluster.image.cluster.broker(leader).unwrap().epoch;
+        let partitions = [
+            wanted(0, None),
+            wanted(1, Some(LeaderRecoveryState::Recovered)),
+        ];
+        let decided = alter_partition(
+            &cluster.image,
+            &cluster.context(),
+            (leader, epoch),
+            &partitions,
+        );
+        let results = decided.unwrap().response;
+        assert_eq!(results[0], Err(ErrorCode::InvalidRequest));
+        assert!(results[1].is_ok(), "{results:?}");
     }
 }

@@ -296,7 +296,7 @@ impl BrokerLife {
                         "; the cluster uses features that this version does not know"
                     }
                     ErrorCode::InvalidRegistration => {
-                        "; look whether another broker has the same log directories"
+                        "; look whether another node has this `node.id`, or another broker the same log directories"
                     }
                     ErrorCode::ClusterAuthorizationFailed => {
                         "; this node may not register as a broker"

@@ -17,7 +17,8 @@
 //! - No clock, no randomness, no thread: time and random bytes are arguments. Only `metadata_log` knows of
 //!   files, by `storage::Disk`.
 //!
-//! Reading order: `decision`, `requests`, `sessions`, `tasks`, `broker_transition`, `active`, `metadata_log`, `controller`;
+//! Reading order: `decision`, `requests`, `sessions`, `tasks`, `broker_transition`, `active`, `metadata_log`,
+//! `controller`;
 //! `context`, `features`, `bootstrap`, `update_features`; topics: `topic_name`, `placement`, `assignment`,
 //! `create_topics`, `create_partitions`, `delete_topics`, `internal_topics`, `alter_configs`; brokers:
 //! `topic_values`, `partition_update`, `elections`, `brokers`, `heartbeats`, `broker_life`, `controllers`,

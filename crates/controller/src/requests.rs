@@ -433,7 +433,7 @@ impl UnfenceBroker {
     }
 }
 
-/// UnregisterBroker (KIP-185): forgets a broker that is gone.
+/// UnregisterBroker (KIP-185): forgets a broker.
 #[derive(Debug, Clone, Copy)]
 pub struct UnregisterBroker {
     /// The broker.
@@ -442,14 +442,11 @@ pub struct UnregisterBroker {
 
 impl UnregisterBroker {
     fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<(), ApiError>> {
-        let broker_id = self.broker_id;
-        if broker_id == scene.context.node_id {
-            let words =
-                format!("Broker ID {broker_id} is the broker that answers, and it is running");
-            let error = ApiError::new(ErrorCode::InvalidRequest, words);
-            return Decision::unchanged(Err(error));
-        }
-        Decision::of(unregister_broker(scene.image, scene.context, broker_id))
+        Decision::of(unregister_broker(
+            scene.image,
+            scene.context,
+            self.broker_id,
+        ))
     }
 }
 

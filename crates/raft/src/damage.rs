@@ -80,11 +80,19 @@ pub(crate) fn note<D: Disk>(disk: &D, folder: &Path, end_offset: i64) -> io::Res
     disk.sync_directory(folder)
 }
 
-/// Checks what an earlier run has noted. When all of it is there, the note goes.
+/// Removes what earlier runs have noted: the log that they speak of is there, and goes on.
+pub(crate) fn forget_notes<D: Disk>(disk: &D, folder: &Path) -> Result<(), StorageError> {
+    for (_, path) in numbered_files(disk, folder, SYNCED_SUFFIX)? {
+        disk.remove_file(&path).context("remove", &path)?;
+    }
+    Ok(())
+}
+
+/// Checks what an earlier run has noted.
 fn check_noted<D: Disk>(disk: &D, folder: &Path) -> Result<(), OpenError> {
     for (end_offset, path) in numbered_files(disk, folder, SYNCED_SUFFIX)? {
         match check_below(disk, folder, end_offset) {
-            Ok(()) => disk.remove_file(&path).context("remove", &path)?,
+            Ok(()) => {}
             Err(OpenError::Damaged { file, position, .. }) => {
                 return Err(OpenError::Damaged {
                     file,

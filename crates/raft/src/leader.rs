@@ -3,6 +3,7 @@
 //! The epoch is one above all that `quorum-state`, the log and its snapshots know. With one voter
 //! the high watermark is the end of what is flushed.
 
+use crate::damage;
 use crate::error::{AppendError, OpenError};
 use crate::mending::LogState;
 use crate::quorum_log::WrittenBatch;
@@ -40,6 +41,7 @@ impl<D: Disk> Replica<D> {
         self.epoch = leader_epoch;
         self.role = RoleState::Leader(Leading::default());
         self.append_quorum_records(&local.epoch_start(&voters), now_ms)?;
+        damage::forget_notes(&self.log.disk, &self.log.folder)?;
         Ok(())
     }
 

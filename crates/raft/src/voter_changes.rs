@@ -78,6 +78,9 @@ impl<D: Disk> Replica<D> {
         if let Err(error) = self.check_leader(request.leader_epoch) {
             return error;
         }
+        if check_key(request.voter, "Update").is_err() {
+            return ErrorCode::InvalidRequest;
+        }
         let level = self.voters().kraft_version;
         let has_listener = self.missing_listener(request.listeners).is_none();
         if !has_listener || !request.kraft_version.contains(level) {

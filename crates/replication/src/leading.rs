@@ -291,7 +291,8 @@ pub fn check_leader_epoch(
     current_leader_epoch: LeaderEpoch,
 ) -> Result<(), ErrorCode> {
     match current_leader_epoch {
-        epoch if epoch.is_none() => Ok(()),
+        // Only this number stands for none: another negative epoch is one of long ago.
+        LeaderEpoch::NONE => Ok(()),
         epoch if epoch < leader_epoch => Err(ErrorCode::FencedLeaderEpoch),
         epoch if epoch > leader_epoch => Err(ErrorCode::UnknownLeaderEpoch),
         _ => Ok(()),

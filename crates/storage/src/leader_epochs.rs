@@ -137,7 +137,8 @@ impl LeaderEpochs {
         leader_epoch: LeaderEpoch,
         log_end_offset: i64,
     ) -> Option<LeaderEpochEnd> {
-        if leader_epoch.is_none() {
+        // Only this number stands for none: another negative epoch is one before all that are known.
+        if leader_epoch == LeaderEpoch::NONE {
             return None;
         }
         if self.latest() == Some(leader_epoch) {
@@ -275,6 +276,7 @@ mod tests {
             );
         };
         check(LeaderEpoch::NONE, None);
+        check(LeaderEpoch(-5), Some((LeaderEpoch(-5), 5)));
         check(LeaderEpoch(0), Some((LeaderEpoch(0), 5)));
         check(LeaderEpoch(2), Some((LeaderEpoch(2), 10)));
         check(LeaderEpoch(4), Some((LeaderEpoch(2), 10)));

@@ -9,6 +9,7 @@ use crate::api::cluster_node::ClusterNode;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use controller::alter_configs::{AlterOptions, AlteredResource, AskedThrough, ConfigChange};
 use model::DecodeError;
+use wire::messages::alter_configs_request::AlterConfigsResource;
 use wire::messages::alter_configs_response::AlterConfigsResourceResponse;
 use wire::messages::{AlterConfigsRequest, AlterConfigsResponse};
 
@@ -22,15 +23,7 @@ pub(crate) async fn serve(
     let named = each_resource(message.resources.iter(), |one| {
         (one.resource_type, one.resource_name)
     });
-    let altered = named.iter().filter_map(Named::once).map(|resource| {
-        let values = resource.configs.iter();
-        let values = values.map(|one| (one.name.to_owned(), one.value.map(str::to_owned)));
-        AlteredResource {
-            resource_type: resource.resource_type,
-            resource_name: resource.resource_name.to_owned(),
-            change: ConfigChange::Values(values.collect()),
-        }
-    });
+    let altered = named.iter().filter_map(Named::once).map(altered_by);
     let options = AlterOptions {
         validate_only: message.validate_only,
         asked_through: match context.listener.is_controller {
@@ -55,4 +48,15 @@ pub(crate) async fn serve(
     };
     request.answer(&response, out);
     Ok(Served::Answered)
+}
+
+/// What is to become of a resource.
+pub(super) fn altered_by(resource: &AlterConfigsResource<'_>) -> AlteredResource {
+    let values = resource.configs.iter();
+    let values = values.map(|one| (one.name.to_owned(), one.value.map(str::to_owned)));
+    AlteredResource {
+        resource_type: resource.resource_type,
+        resource_name: resource.resource_name.to_owned(),
+        change: ConfigChange::Values(values.collect()),
+    }
 }

@@ -2,6 +2,8 @@
 //!
 //! - Version 3 has the epoch of each replica's broker.
 //! - A request without partitions has no error, whoever sends it.
+//! - A partition whose recovery state is none that is known is INVALID_REQUEST. Kafka answers UNKNOWN_SERVER_ERROR
+//!   to the whole request, and its controller gives its leadership up.
 
 use super::{Request, Served};
 use crate::api::cluster_node::ClusterNode;
@@ -51,7 +53,7 @@ async fn alter(
                 leader_epoch: LeaderEpoch(asked.leader_epoch),
                 partition_epoch: asked.partition_epoch,
                 isr: isr(version, &asked),
-                leader_recovery_state: recovery_state(&asked)?,
+                leader_recovery_state: LeaderRecoveryState::from_id(asked.leader_recovery_state),
             });
         }
     }
@@ -78,11 +80,6 @@ fn isr(version: i16, asked: &Asked<'_>) -> Vec<(model::BrokerId, BrokerEpoch)> {
             isr.map(|id| (id, BrokerEpoch::NONE)).collect()
         }
     }
-}
-
-fn recovery_state(asked: &Asked<'_>) -> Result<LeaderRecoveryState, ErrorCode> {
-    let state = LeaderRecoveryState::from_id(asked.leader_recovery_state);
-    state.ok_or(ErrorCode::InvalidRequest)
 }
 
 fn respond(

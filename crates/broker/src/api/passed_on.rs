@@ -5,22 +5,26 @@
 //! configuration is one that it can take. The rest of such a request goes on without it.
 
 use super::altered::{Named, each_resource, told};
-use super::incremental_alter_configs::{alter_loggers, altered_by, is_logger};
+use super::incremental_alter_configs::{alter_loggers, is_logger};
 use super::{Request, Served, Server, dispatch};
+use super::{alter_configs as legacy, incremental_alter_configs as incremental};
 use crate::api::broker::Broker;
 use crate::api::cluster_node::ClusterNode;
 use crate::controller::link::ControllerLink;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use crate::peers::forwarding::Forwarding;
-use controller::alter_configs::{AlterOptions, AskedThrough, alter_configs};
+use controller::alter_configs::{
+    AlterOptions, AlteredResource, AskedThrough, ConfigChange, alter_configs,
+};
 use controller::{ApiError, ControllerContext};
 use metadata::ConfigResourceType;
 use model::{DecodeError, ErrorCode, Message, Reader};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use wire::messages::incremental_alter_configs_request::AlterConfigsResource;
-use wire::messages::incremental_alter_configs_response::AlterConfigsResourceResponse;
-use wire::messages::{IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse};
+use wire::messages::{
+    AlterConfigsRequest, AlterConfigsResponse, IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse, alter_configs_response, incremental_alter_configs_response,
+};
 use wire::{ApiKey, RequestHeader, ResponseHeader};
 
 /// Serves a request that is decided elsewhere; `frame` is all of it. What nobody has decided in time is answered
@@ -42,7 +46,14 @@ pub(super) async fn serve(
         request,
     };
     let passed_on = match request.api {
-        ApiKey::IncrementalAlterConfigs => passing_on.incremental_alter_configs(frame, out).await?,
+        ApiKey::IncrementalAlterConfigs => {
+            let message: IncrementalAlterConfigsRequest<'_> = request.decode()?;
+            passing_on.alteration(message, frame, out).await
+        }
+        ApiKey::AlterConfigs => {
+            let message: AlterConfigsRequest<'_> = request.decode()?;
+            passing_on.alteration(message, frame, out).await
+        }
         _ => passing_on.whole(frame, out).await,
     };
     let Err(code) = passed_on else {
@@ -59,6 +70,90 @@ pub(super) async fn serve(
         ..ClusterNode::clone(&broker.cluster_node)
     });
     dispatch(Server::Controller(&undecided), context, request, out).await
+}
+
+/// A request that alters configurations, of which a part may be decided here.
+trait Alteration<'f>: Message<'f> {
+    /// The answer to it.
+    type Response<'r>: Message<'r> + Default
+    where
+        'f: 'r;
+
+    /// The resources that it names once, by their types and names.
+    fn once_named(&self) -> Vec<((i8, &'f str), AlteredResource)>;
+
+    /// Whether nothing is to change.
+    fn validate_only(&self) -> bool;
+
+    /// Leaves out what is decided; whether there is more.
+    fn leave_out(&mut self, decided: &Decided<'f>) -> bool;
+
+    /// The answer of the controller, with what is decided after it.
+    fn with_decided<'r>(
+        response: &Self::Response<'r>,
+        decided: &'r Decided<'f>,
+    ) -> Self::Response<'r>;
+}
+
+macro_rules! alterations {
+    ($($request:ident, $altered_by:path => $response:ident, $result:path;)+) => {$(
+        impl<'f> Alteration<'f> for $request<'f> {
+            type Response<'r>
+                = $response<'r>
+            where
+                'f: 'r;
+
+            fn once_named(&self) -> Vec<((i8, &'f str), AlteredResource)> {
+                let named = each_resource(self.resources.iter(), |one| {
+                    (one.resource_type, one.resource_name)
+                });
+                let once = named.iter().filter_map(Named::once);
+                let altered = once.map(|one| {
+                    ((one.resource_type, one.resource_name), $altered_by(one))
+                });
+                altered.collect()
+            }
+
+            fn validate_only(&self) -> bool {
+                self.validate_only
+            }
+
+            fn leave_out(&mut self, decided: &Decided<'f>) -> bool {
+                let left = self.resources.iter();
+                let left = left.filter(|one| {
+                    !decided.contains_key(&(one.resource_type, one.resource_name))
+                });
+                self.resources = left.collect();
+                !self.resources.is_empty()
+            }
+
+            fn with_decided<'r>(
+                response: &Self::Response<'r>,
+                decided: &'r Decided<'f>,
+            ) -> Self::Response<'r> {
+                let here = decided.iter().map(|((resource_type, resource_name), result)| {
+                    let (error_code, error_message) = told(result);
+                    $result {
+                        error_code,
+                        error_message,
+                        resource_type: *resource_type,
+                        resource_name,
+                    }
+                });
+                $response {
+                    throttle_time_ms: response.throttle_time_ms,
+                    responses: response.responses.iter().chain(here).collect(),
+                }
+            }
+        }
+    )+};
+}
+
+alterations! {
+    IncrementalAlterConfigsRequest, incremental::altered_by =>
+        IncrementalAlterConfigsResponse, incremental_alter_configs_response::AlterConfigsResourceResponse;
+    AlterConfigsRequest, legacy::altered_by =>
+        AlterConfigsResponse, alter_configs_response::AlterConfigsResourceResponse;
 }
 
 /// A request on its way.
@@ -87,66 +182,45 @@ impl PassingOn<'_> {
         self.forwarding.forward(frame, client).await
     }
 
-    async fn incremental_alter_configs(
+    /// Passes on what is not decided here of a request that alters configurations.
+    async fn alteration<'f, M: Alteration<'f>>(
         &self,
+        mut message: M,
         frame: &[u8],
         out: &mut ResponseBuffer,
-    ) -> Result<Result<(), ErrorCode>, DecodeError> {
-        let mut message: IncrementalAlterConfigsRequest<'_> = self.request.decode()?;
-        let decided = self.decide_here(&message);
+    ) -> Result<(), ErrorCode> {
+        let decided = self.decide_here(message.once_named(), message.validate_only());
         if decided.is_empty() {
-            return Ok(self.whole(frame, out).await);
+            return self.whole(frame, out).await;
         }
-        let is_left = |one: &AlterConfigsResource<'_>| {
-            !decided.contains_key(&(one.resource_type, one.resource_name))
-        };
-        message.resources = message.resources.iter().filter(is_left).collect();
-        let answer = match message.resources.is_empty() {
-            true => None,
-            false => match self.forward(&self.frame_of(&message)).await {
-                Ok(answer) => Some(answer),
-                Err(code) => return Ok(Err(code)),
-            },
+        let answer = match message.leave_out(&decided) {
+            true => Some(self.forward(&self.frame_of(&message)).await?),
+            false => None,
         };
         let response = match &answer {
             Some(answer) => self.body_of(answer),
-            None => Ok(IncrementalAlterConfigsResponse::default()),
+            None => Ok(M::Response::default()),
         };
-        let Ok(response) = response else {
-            return Ok(Err(ErrorCode::UnknownServerError));
-        };
-        let here = decided
-            .iter()
-            .map(|((resource_type, resource_name), result)| {
-                let (error_code, error_message) = told(result);
-                AlterConfigsResourceResponse {
-                    error_code,
-                    error_message,
-                    resource_type: *resource_type,
-                    resource_name,
-                }
-            });
-        let all = IncrementalAlterConfigsResponse {
-            throttle_time_ms: response.throttle_time_ms,
-            responses: response.responses.iter().chain(here).collect(),
-        };
-        self.request.answer(&all, out);
-        Ok(Ok(()))
+        let response = response.map_err(|_| ErrorCode::UnknownServerError)?;
+        self.request
+            .answer(&M::with_decided(&response, &decided), out);
+        Ok(())
     }
 
     /// What this broker decides by itself: the levels of its loggers, and that it cannot take a value.
-    fn decide_here<'f>(&self, message: &IncrementalAlterConfigsRequest<'f>) -> Decided<'f> {
-        let named = each_resource(message.resources.iter(), |one| {
-            (one.resource_type, one.resource_name)
-        });
+    fn decide_here<'f>(
+        &self,
+        altered: Vec<((i8, &'f str), AlteredResource)>,
+        validate_only: bool,
+    ) -> Decided<'f> {
         let config = self.broker.node.live_config();
         let context = ControllerContext::new(&config);
         let image = self.broker.node.image();
         let mut decided = Decided::new();
-        for resource in named.iter().filter_map(Named::once) {
-            let altered = altered_by(resource);
-            let result = if is_logger(&altered) {
-                alter_loggers(self.broker, &altered, message.validate_only)
+        for (key, altered) in altered {
+            let is_incremental = matches!(altered.change, ConfigChange::Operations(_));
+            let result = if is_incremental && is_logger(&altered) {
+                alter_loggers(self.broker, &altered, validate_only)
             } else if altered.resource_type == ConfigResourceType::Broker.id() {
                 let options = AlterOptions {
                     validate_only: true,
@@ -160,7 +234,7 @@ impl PassingOn<'_> {
             } else {
                 continue;
             };
-            decided.insert((resource.resource_type, resource.resource_name), result);
+            decided.insert(key, result);
         }
         decided
     }

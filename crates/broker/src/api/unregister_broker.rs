@@ -1,7 +1,7 @@
 //! UnregisterBroker: v0. The cluster forgets a broker that is gone for good (KIP-500).
 //!
-//! - Its own id is INVALID_REQUEST: the broker that answers is not gone. Kafka forgets it all the same,
-//!   and the cluster has no broker until it starts again.
+//! - A broker that runs is forgotten all the same, and so is the one that answers: it leads nothing until it
+//!   starts again.
 
 use super::{Request, Served};
 use crate::api::cluster_node::ClusterNode;

@@ -250,7 +250,9 @@ fn wanted_partition(wanted: &WantedIsr) -> alter_partition_request::PartitionDat
         leader_epoch: wanted.leader_epoch.0,
         new_isr: isr.map(|(id, _)| *id).collect(),
         new_isr_with_epochs: with_epochs.collect(),
-        leader_recovery_state: wanted.leader_recovery_state.id(),
+        leader_recovery_state: wanted
+            .leader_recovery_state
+            .map_or(-1, LeaderRecoveryState::id),
         partition_epoch: wanted.partition_epoch,
     }
 }

@@ -66,7 +66,7 @@ async fn ask(
             let isr = isr.map(|(one, known)| (*one, if *one == id { epoch } else { *known }));
             isr.collect()
         },
-        leader_recovery_state: LeaderRecoveryState::Recovered,
+        leader_recovery_state: Some(LeaderRecoveryState::Recovered),
     });
     let request = AlterPartition {
         broker_id: id,

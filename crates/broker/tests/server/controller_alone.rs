@@ -1,15 +1,17 @@
 //! A controller without a broker: what it keeps, what it serves, and brokers that live by it.
 
 use crate::cluster::{HEARTBEATS, SESSION, create_on, ids, leader_of, wait_for_leader};
-use crate::configs::{TOPIC, alter, set};
+use crate::configs::{BROKER, TOPIC, alter, set};
 use model::{BrokerId, ErrorCode};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use testkit::{Client, TestServer, batch, wait_until};
+use wire::messages::alter_configs_request::{AlterConfigsResource, AlterableConfig};
 use wire::messages::{
-    ApiVersionsRequest, ApiVersionsResponse, DescribeClusterRequest, DescribeClusterResponse,
-    MetadataRequest, UnregisterBrokerRequest, UnregisterBrokerResponse,
+    AlterConfigsRequest, AlterConfigsResponse, ApiVersionsRequest, ApiVersionsResponse,
+    DescribeClusterRequest, DescribeClusterResponse, MetadataRequest, UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
 };
 
 const CONTROLLER_ID: &str = "3000";
@@ -223,4 +225,49 @@ fn a_controller_serves_what_is_the_controllers() {
     );
     let response: UnregisterBrokerResponse<'_> = answer.read();
     assert_eq!(ErrorCode::from_code(response.error_code), ErrorCode::None);
+}
+
+/// What a broker cannot take is refused by that broker, in either request, and the rest goes on.
+#[test]
+fn a_broker_judges_its_own_values_before_it_passes_a_request_on() {
+    let quorum = Quorum::start();
+    let broker = quorum.broker("1");
+    let mut client = broker.connect();
+    assert_eq!(create_on(&mut client, "topic", &[1]), ErrorCode::None);
+    wait_for_leader(&mut client, "topic", 1);
+    let resource = |resource_type, resource_name, name, value| AlterConfigsResource {
+        resource_type,
+        resource_name,
+        configs: vec![AlterableConfig {
+            name,
+            value: Some(value),
+        }]
+        .into(),
+    };
+    let resources = vec![
+        resource(BROKER, "1", "log.cleaner.threads", "-7"),
+        resource(TOPIC, "topic", "retention.ms", "12345"),
+        resource(BROKER, "2", "log.cleaner.threads", "1"),
+    ];
+    let request = AlterConfigsRequest {
+        resources: resources.into(),
+        validate_only: false,
+    };
+    let answer = client.call(2, &request);
+    let response: AlterConfigsResponse<'_> = answer.read();
+    let mut told: Vec<_> = response
+        .responses
+        .iter()
+        .map(|one| (one.resource_name, ErrorCode::from_code(one.error_code)))
+        .collect();
+    told.sort_unstable();
+    let expect = [
+        ("1", ErrorCode::InvalidRequest),
+        ("2", ErrorCode::InvalidRequest),
+        ("topic", ErrorCode::None),
+    ];
+    assert_eq!(told, expect);
+    wait_until("the setting is in force", || {
+        client.topic_config("topic", "retention.ms") == "12345"
+    });
 }

@@ -104,7 +104,8 @@ pub enum OpenMetadataLogError {
     /// A directory is empty, and another one that the metadata know is missing.
     #[error(
         "log directory `{}` has no `meta.properties`, and the directory {} with {partition_count} \
-         partitions of this broker is in none of `log.dirs`: mount its disk. If that is lost for \
+         partitions of this broker is in none of `log.dirs`. Does another process of the cluster run \
+         with this `node.id`? Then give this one an id of its own. Else mount its disk. If that is lost for \
          good, say so as to Apache Kafka: format `{}` (`kafka-storage.sh format \
          --ignore-formatted`, or copy `meta.properties` of another log directory there without \
          its line `directory.id`), or take it out of `log.dirs`; the partitions have no leader \

@@ -508,6 +508,13 @@ fn an_empty_directory_in_the_place_of_one_that_is_missing_is_refused() {
         ),
         "{refused:?}"
     );
+    // To format it would be wrong where it is another node's that has got the same id.
+    let advice = refused.expect_err("refused").to_string();
+    let same_id = advice.find("with this `node.id`? Then give this one an id of its own.");
+    assert!(
+        same_id.is_some() && same_id < advice.find("format"),
+        "{advice}"
+    );
     assert!(files(&disk, "/b").is_empty());
     // Without it nothing can be taken for it, and whoever formats it has said so.
     prepare_known(&disk, &["/a"], true, Some(&known)).expect("one is missing");

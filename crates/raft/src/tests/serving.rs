@@ -350,5 +350,13 @@ fn a_voter_alone_stays_alone() {
     assert_eq!(update(SELF, 2, &[], 1), ErrorCode::InvalidRequest);
     assert_eq!(update(SELF, 2, &here, 0), ErrorCode::InvalidRequest);
     assert_eq!(update(STRANGER, 2, &here, 1), ErrorCode::VoterNotFound);
+    let without_directory = ReplicaKey {
+        directory_id: Uuid::ZERO,
+        ..STRANGER
+    };
+    for voter in [without_directory, NOBODY] {
+        assert_eq!(update(voter, 2, &here, 1), ErrorCode::InvalidRequest);
+        assert_eq!(update(voter, 1, &here, 1), ErrorCode::FencedLeaderEpoch);
+    }
     assert_eq!(update(SELF, 2, &here, 1), ErrorCode::None);
 }

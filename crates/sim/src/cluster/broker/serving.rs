@@ -552,7 +552,7 @@ impl BrokerNode {
             leader_epoch: one.leader_epoch,
             partition_epoch: one.partition_epoch,
             isr: one.isr,
-            leader_recovery_state: LeaderRecoveryState::Recovered,
+            leader_recovery_state: Some(LeaderRecoveryState::Recovered),
         });
         let request = AlterPartition {
             broker_id: self.id,
