@@ -379,7 +379,7 @@ impl ProducerState {
         match rules.verification {
             // The marker of the transaction before has come after the proof. As that has an epoch of its own, the
             // batch is none of its, and may be verified again.
-            Some(guard) if guard.supports_epoch_bump && !is_late => {
+            Some(guard) if guard.is_of_epoch_bump(producer_id) && !is_late => {
                 Err(ProducerError::ConcurrentTransaction { producer_id })
             }
             _ => Err(ProducerError::InvalidTransactionState {

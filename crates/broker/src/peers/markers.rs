@@ -1,119 +1,50 @@
 //! WriteTxnMarkers to the leaders of partitions on other brokers.
 //!
-//! - One request to each broker at a time: the markers of all transactions that end meanwhile go in the next one.
-//! - A request has one marker of each producer at most, as its answer tells them apart by that alone.
-//! - Nothing is sent twice here. The coordinator asks again, of whoever leads the partition by then.
+//! A request has one marker of each producer at most, as its answer tells them apart by that alone. The
+//! coordinator asks again, of whoever leads a partition by then.
 
 use super::connections::{PeerConnections, Purpose};
-use super::endpoints::broker_node;
-use super::outbox::{Outbox, Sending};
-use crate::coordinators::transaction_peers::{MarkersToWrite, Outcomes};
-use crate::scheduling::log_rate_limit::LogRateLimit;
-use crate::settings::node::Node;
+use super::endpoints::PeerNode;
+use super::questions::{AllOutcomes, Question, Told, by_topic};
+use crate::coordinators::transaction_peers::MarkersToWrite;
 use connection::Error;
-use model::{BrokerId, ErrorCode};
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use tokio::sync::oneshot;
+use model::{BrokerId, ErrorCode, TopicPartition};
 use wire::messages::write_txn_markers_request::{WritableTxnMarker, WritableTxnMarkerTopic};
 use wire::messages::{WriteTxnMarkersRequest, WriteTxnMarkersResponse};
 
-/// More partitions go in the request after. A transaction with more goes alone.
-const PARTITIONS_MAX: usize = 10_000;
+impl Question for MarkersToWrite {
+    const WITHOUT_BROKER: Option<ErrorCode> = None;
 
-/// Markers on their way to other brokers.
-#[derive(Debug)]
-pub(super) struct Markers {
-    node: Arc<Node>,
-    connections: Arc<PeerConnections>,
-    outbox: Arc<Outbox<Asked>>,
-    unsent: LogRateLimit,
-}
-
-/// Markers of a transaction, and who waits for what becomes of them.
-type Asked = (MarkersToWrite, oneshot::Sender<Vec<ErrorCode>>);
-
-impl Markers {
-    pub(super) fn new(node: Arc<Node>, connections: Arc<PeerConnections>) -> Self {
-        Self {
-            node,
-            connections,
-            outbox: Arc::default(),
-            unsent: LogRateLimit::once_a_minute(),
-        }
+    fn partitions(&self) -> &[TopicPartition] {
+        &self.partitions
     }
 
-    /// Sends markers to a broker, with the next request to it.
-    pub(super) fn send(self: &Arc<Self>, to: BrokerId, markers: MarkersToWrite) -> Outcomes {
-        let (sender, outcomes) = Outcomes::new(markers.partitions.len());
-        if let Some(sending) = self.outbox.add(to, (markers, sender)) {
-            let markers = self.clone();
-            self.node.runtime.spawn(markers.send_all(sending));
-        }
-        outcomes
-    }
-
-    async fn send_all(self: Arc<Self>, mut sending: Sending<Asked>) {
-        while let Some(asked) = sending.next(fits) {
-            let (markers, senders): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
-            let outcomes = match self.call(sending.to(), &markers).await {
-                Ok(outcomes) => outcomes,
-                Err(error) => {
-                    self.report(sending.to(), &error);
-                    vec![Vec::new(); markers.len()]
-                }
-            };
-            for (sender, outcomes) in senders.into_iter().zip(outcomes) {
-                // Whoever has found that another broker leads waits no more.
-                let _ = sender.send(outcomes);
-            }
-        }
+    fn is_like(&self, other: &Self) -> bool {
+        self.marker.producer_id == other.marker.producer_id
     }
 
     async fn call(
-        &self,
-        to: BrokerId,
-        markers: &[MarkersToWrite],
-    ) -> Result<Vec<Vec<ErrorCode>>, Error> {
-        let listener = &self.node.config.listeners.inter_broker;
-        let Some(peer) = broker_node(&self.node.image(), to, listener) else {
-            return Ok(vec![Vec::new(); markers.len()]);
-        };
-        let deadline = self.connections.deadline(Purpose::Markers);
-        let request = request(markers);
-        let called = self
-            .connections
-            .call(&peer, Purpose::Markers, &request, deadline);
+        connections: &PeerConnections,
+        broker: &PeerNode,
+        questions: &[Self],
+    ) -> Result<AllOutcomes, Error> {
+        let (purpose, request) = (Purpose::Markers, request(questions));
+        let deadline = connections.deadline(purpose);
+        let called = connections.call(broker, purpose, &request, deadline);
         let response = called.await?;
         let response: WriteTxnMarkersResponse<'_> = response.read()?;
-        Ok(outcomes(markers, &response))
+        Ok(outcomes(questions, &response))
     }
 
-    fn report(&self, to: BrokerId, error: &Error) {
-        if let Some(not_logged) = self.unsent.due() {
-            let broker = to.0;
-            tracing::warn!(broker, %error, not_logged, "transaction markers are not written, and are sent again");
-        }
+    fn log_unanswered(broker: BrokerId, error: &Error, not_logged: u64) {
+        let broker = broker.0;
+        tracing::warn!(broker, %error, not_logged, "transaction markers are not written, and are sent again");
     }
-}
-
-/// Whether markers go in a request with others.
-fn fits(taken: &[Asked], one: &Asked) -> bool {
-    let counts = taken.iter().map(|(markers, _)| markers.partitions.len());
-    let producer_id = one.0.marker.producer_id;
-    let mut producers = taken.iter().map(|(markers, _)| markers.marker.producer_id);
-    counts.sum::<usize>() + one.0.partitions.len() <= PARTITIONS_MAX
-        && producers.all(|taken| taken != producer_id)
 }
 
 fn request(markers: &[MarkersToWrite]) -> WriteTxnMarkersRequest<'_> {
     let markers = markers.iter().map(|one| {
-        let mut topics: BTreeMap<&str, Vec<i32>> = BTreeMap::new();
-        for partition in &one.partitions {
-            let indexes = topics.entry(&partition.topic).or_default();
-            indexes.push(partition.partition);
-        }
-        let topics = topics.into_iter();
+        let topics = by_topic(&one.partitions).into_iter();
         let topics = topics.map(|(name, indexes)| WritableTxnMarkerTopic {
             name,
             partition_indexes: indexes.into(),
@@ -133,30 +64,21 @@ fn request(markers: &[MarkersToWrite]) -> WriteTxnMarkersRequest<'_> {
 }
 
 /// The outcome of each partition of each transaction. What an answer does not tell is unknown.
-fn outcomes(
-    markers: &[MarkersToWrite],
-    response: &WriteTxnMarkersResponse<'_>,
-) -> Vec<Vec<ErrorCode>> {
-    let mut told: BTreeMap<(i64, &str, i32), ErrorCode> = BTreeMap::new();
+fn outcomes(markers: &[MarkersToWrite], response: &WriteTxnMarkersResponse<'_>) -> AllOutcomes {
+    let mut told = Told::default();
     for marker in response.markers.iter() {
         for topic in marker.topics.iter() {
             for one in topic.partitions.iter() {
-                let partition = (marker.producer_id, topic.name, one.partition_index);
-                told.insert(partition, ErrorCode::from_code(one.error_code));
+                told.add(
+                    marker.producer_id,
+                    topic.name,
+                    one.partition_index,
+                    one.error_code,
+                );
             }
         }
     }
-    let markers = markers.iter().map(|one| {
-        let partitions = one.partitions.iter().map(|partition| {
-            let producer_id = one.marker.producer_id.0;
-            let of_partition = told.get(&(producer_id, &partition.topic, partition.partition));
-            of_partition
-                .copied()
-                .unwrap_or(ErrorCode::UnknownServerError)
-        });
-        partitions.collect()
-    });
-    markers.collect()
+    told.outcomes(markers, |one| one.marker.producer_id.0)
 }
 
 #[cfg(test)]
@@ -253,15 +175,9 @@ mod tests {
     }
 
     #[test]
-    fn a_producer_has_one_marker_in_a_request_and_the_partitions_are_bounded() {
-        let asked = |producer_id, count: usize| {
-            let partitions = vec![("a", 0); count];
-            let (sender, _) = Outcomes::new(count);
-            (markers(producer_id, &partitions), sender)
-        };
-        let taken = [asked(5, 1), asked(6, PARTITIONS_MAX - 2)];
-        assert!(fits(&taken, &asked(7, 1)));
-        assert!(!fits(&taken, &asked(7, 2)));
-        assert!(!fits(&taken, &asked(5, 1)));
+    fn a_producer_has_one_marker_in_a_request() {
+        let of = |producer_id| markers(producer_id, &[("a", 0)]);
+        assert!(of(5).is_like(&of(5)));
+        assert!(!of(5).is_like(&of(6)));
     }
 }

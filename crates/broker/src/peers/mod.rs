@@ -11,6 +11,7 @@ pub(crate) mod isr_changes;
 pub(crate) mod lifecycle;
 mod markers;
 mod outbox;
+mod questions;
 pub(crate) mod quorum_cluster;
 pub(crate) mod quorum_follower;
 pub(crate) mod quorum_nodes;

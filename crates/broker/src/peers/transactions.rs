@@ -1,8 +1,7 @@
 //! What other brokers are asked for the sake of transactions.
 
 use super::connections::PeerConnections;
-use super::markers::Markers;
-use super::verification::Verification;
+use super::questions::Questions;
 use crate::coordinators::transaction_peers::{
     MarkersToWrite, Outcomes, PartitionsToAdd, TransactionPeers,
 };
@@ -13,23 +12,23 @@ use std::sync::Arc;
 /// The other brokers of the cluster.
 #[derive(Debug)]
 pub(crate) struct OtherBrokers {
-    markers: Arc<Markers>,
-    verification: Arc<Verification>,
+    markers: Arc<Questions<MarkersToWrite>>,
+    verification: Arc<Questions<PartitionsToAdd>>,
 }
 
 impl OtherBrokers {
     /// Those that the newest metadata have.
     pub(crate) fn new(node: &Arc<Node>, connections: &Arc<PeerConnections>) -> Self {
         Self {
-            markers: Arc::new(Markers::new(node.clone(), connections.clone())),
-            verification: Arc::new(Verification::new(node.clone(), connections.clone())),
+            markers: Arc::new(Questions::new(node.clone(), connections.clone())),
+            verification: Arc::new(Questions::new(node.clone(), connections.clone())),
         }
     }
 }
 
 impl TransactionPeers for OtherBrokers {
     fn write_markers(&self, leader: BrokerId, markers: MarkersToWrite) -> Outcomes {
-        self.markers.send(leader, markers)
+        self.markers.ask(leader, markers)
     }
 
     fn add_partitions(&self, coordinator: BrokerId, partitions: PartitionsToAdd) -> Outcomes {

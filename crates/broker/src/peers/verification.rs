@@ -1,21 +1,15 @@
 //! AddPartitionsToTxn to transaction coordinators on other brokers (KIP-890): partitions that are led here become
 //! part of a transaction, or are asked whether they are.
 //!
-//! - One request to each broker at a time: what is asked about other transactions meanwhile goes in the next one.
-//! - A request names a transaction once, as its answer tells them apart by their ids.
-//! - Nothing is sent twice here: a broker that does not answer is NETWORK_EXCEPTION, and the producer asks again.
+//! A request names a transaction once, as its answer tells them apart by their ids. Where a broker does not answer
+//! the producer asks again.
 
 use super::connections::{PeerConnections, Purpose};
-use super::endpoints::broker_node;
-use super::outbox::{Outbox, Sending};
-use crate::coordinators::transaction_peers::{Outcomes, PartitionsToAdd};
-use crate::scheduling::log_rate_limit::LogRateLimit;
-use crate::settings::node::Node;
+use super::endpoints::PeerNode;
+use super::questions::{AllOutcomes, Question, Told, by_topic, refused};
+use crate::coordinators::transaction_peers::PartitionsToAdd;
 use connection::Error;
-use model::{BrokerId, ErrorCode};
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use tokio::sync::oneshot;
+use model::{BrokerId, ErrorCode, TopicPartition};
 use wire::ApiKey;
 use wire::messages::add_partitions_to_txn_request::{
     AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction,
@@ -25,113 +19,45 @@ use wire::messages::{AddPartitionsToTxnRequest, AddPartitionsToTxnResponse};
 /// Versions from this one on are those of brokers.
 const BROKER_VERSION: i16 = 4;
 
-/// More partitions go in the request after. A transaction with more goes alone.
-const PARTITIONS_MAX: usize = 10_000;
+impl Question for PartitionsToAdd {
+    const WITHOUT_BROKER: Option<ErrorCode> = Some(ErrorCode::CoordinatorNotAvailable);
 
-/// Questions on their way to other brokers.
-#[derive(Debug)]
-pub(super) struct Verification {
-    node: Arc<Node>,
-    connections: Arc<PeerConnections>,
-    outbox: Arc<Outbox<Asked>>,
-    unsent: LogRateLimit,
-}
-
-/// Partitions of a transaction, and who waits for what becomes of them.
-type Asked = (PartitionsToAdd, oneshot::Sender<Vec<ErrorCode>>);
-
-impl Verification {
-    pub(super) fn new(node: Arc<Node>, connections: Arc<PeerConnections>) -> Self {
-        Self {
-            node,
-            connections,
-            outbox: Arc::default(),
-            unsent: LogRateLimit::once_a_minute(),
-        }
+    fn partitions(&self) -> &[TopicPartition] {
+        &self.partitions
     }
 
-    /// Asks a broker, with the next request to it.
-    pub(super) fn ask(self: &Arc<Self>, of: BrokerId, partitions: PartitionsToAdd) -> Outcomes {
-        let (sender, outcomes) = Outcomes::new(partitions.partitions.len());
-        if let Some(sending) = self.outbox.add(of, (partitions, sender)) {
-            let verification = self.clone();
-            self.node.runtime.spawn(verification.ask_all(sending));
-        }
-        outcomes
-    }
-
-    async fn ask_all(self: Arc<Self>, mut sending: Sending<Asked>) {
-        while let Some(asked) = sending.next(fits) {
-            let (transactions, senders): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
-            let outcomes = match self.call(sending.to(), &transactions).await {
-                Ok(outcomes) => outcomes,
-                Err(error) => {
-                    self.report(sending.to(), &error);
-                    vec![Vec::new(); transactions.len()]
-                }
-            };
-            for (sender, outcomes) in senders.into_iter().zip(outcomes) {
-                // Whoever has asked may be gone.
-                let _ = sender.send(outcomes);
-            }
-        }
+    fn is_like(&self, other: &Self) -> bool {
+        self.transactional_id == other.transactional_id
     }
 
     async fn call(
-        &self,
-        of: BrokerId,
-        transactions: &[PartitionsToAdd],
-    ) -> Result<Vec<Vec<ErrorCode>>, Error> {
-        let listener = &self.node.config.listeners.inter_broker;
-        let Some(peer) = broker_node(&self.node.image(), of, listener) else {
-            return Ok(refused(transactions, ErrorCode::CoordinatorNotAvailable));
-        };
+        connections: &PeerConnections,
+        broker: &PeerNode,
+        questions: &[Self],
+    ) -> Result<AllOutcomes, Error> {
         let purpose = Purpose::Transactions;
-        let deadline = self.connections.deadline(purpose);
-        let connection = self.connections.connection(&peer, purpose, deadline);
-        let connection = connection.await?;
+        let deadline = connections.deadline(purpose);
+        let connection = connections.connection(broker, purpose, deadline).await?;
         let version = connection.version_of(ApiKey::AddPartitionsToTxn)?;
         if version < BROKER_VERSION {
-            return Ok(refused(transactions, ErrorCode::UnsupportedVersion));
+            return Ok(refused(questions, ErrorCode::UnsupportedVersion));
         }
-        let request = request(transactions);
+        let request = request(questions);
         let called = connection.call_version(version, &request, deadline);
         let response = called.await?;
         let response: AddPartitionsToTxnResponse<'_> = response.read()?;
-        Ok(outcomes(transactions, &response))
+        Ok(outcomes(questions, &response))
     }
 
-    fn report(&self, of: BrokerId, error: &Error) {
-        if let Some(not_logged) = self.unsent.due() {
-            let broker = of.0;
-            tracing::warn!(broker, %error, not_logged, "a transaction is not verified; its producer asks again");
-        }
+    fn log_unanswered(broker: BrokerId, error: &Error, not_logged: u64) {
+        let broker = broker.0;
+        tracing::warn!(broker, %error, not_logged, "a transaction is not verified; its producer asks again");
     }
-}
-
-/// Whether what is asked about a transaction goes in a request with others.
-fn fits(taken: &[Asked], one: &Asked) -> bool {
-    let counts = taken.iter().map(|(asked, _)| asked.partitions.len());
-    let mut ids = taken.iter().map(|(asked, _)| &asked.transactional_id);
-    counts.sum::<usize>() + one.0.partitions.len() <= PARTITIONS_MAX
-        && ids.all(|taken| *taken != one.0.transactional_id)
-}
-
-fn refused(transactions: &[PartitionsToAdd], error: ErrorCode) -> Vec<Vec<ErrorCode>> {
-    let transactions = transactions.iter();
-    transactions
-        .map(|one| vec![error; one.partitions.len()])
-        .collect()
 }
 
 fn request(transactions: &[PartitionsToAdd]) -> AddPartitionsToTxnRequest<'_> {
     let transactions = transactions.iter().map(|one| {
-        let mut topics: BTreeMap<&str, Vec<i32>> = BTreeMap::new();
-        for partition in &one.partitions {
-            let indexes = topics.entry(&partition.topic).or_default();
-            indexes.push(partition.partition);
-        }
-        let topics = topics.into_iter();
+        let topics = by_topic(&one.partitions).into_iter();
         let topics = topics.map(|(name, indexes)| AddPartitionsToTxnTopic {
             name,
             partitions: indexes.into(),
@@ -155,7 +81,7 @@ fn request(transactions: &[PartitionsToAdd]) -> AddPartitionsToTxnRequest<'_> {
 fn outcomes(
     transactions: &[PartitionsToAdd],
     response: &AddPartitionsToTxnResponse<'_>,
-) -> Vec<Vec<ErrorCode>> {
+) -> AllOutcomes {
     let error = ErrorCode::from_code(response.error_code);
     match error {
         ErrorCode::None => {}
@@ -165,27 +91,21 @@ fn outcomes(
         }
         error => return refused(transactions, error),
     }
-    let mut told: BTreeMap<(&str, &str, i32), ErrorCode> = BTreeMap::new();
+    let mut told = Told::default();
     for transaction in response.results_by_transaction.iter() {
         for topic in transaction.topic_results.iter() {
             for one in topic.results_by_partition.iter() {
                 let id = transaction.transactional_id;
-                let partition = (id, topic.name, one.partition_index);
-                told.insert(partition, ErrorCode::from_code(one.partition_error_code));
+                told.add(
+                    id,
+                    topic.name,
+                    one.partition_index,
+                    one.partition_error_code,
+                );
             }
         }
     }
-    let transactions = transactions.iter().map(|one| {
-        let partitions = one.partitions.iter().map(|partition| {
-            let id = &*one.transactional_id;
-            let of_partition = told.get(&(id, &partition.topic, partition.partition));
-            of_partition
-                .copied()
-                .unwrap_or(ErrorCode::UnknownServerError)
-        });
-        partitions.collect()
-    });
-    transactions.collect()
+    told.outcomes(transactions, |one| &one.transactional_id)
 }
 
 #[cfg(test)]
@@ -285,14 +205,9 @@ mod tests {
     }
 
     #[test]
-    fn a_request_names_a_transaction_once_and_its_partitions_are_bounded() {
-        let asked = |id: &str, count: usize| {
-            let (sender, _) = Outcomes::new(count);
-            (partitions(id, &vec![("a", 0); count]), sender)
-        };
-        let taken = [asked("one", 1), asked("two", PARTITIONS_MAX - 2)];
-        assert!(fits(&taken, &asked("three", 1)));
-        assert!(!fits(&taken, &asked("three", 2)));
-        assert!(!fits(&taken, &asked("one", 1)));
+    fn a_request_names_a_transaction_once() {
+        let of = |id| partitions(id, &[("a", 0)]);
+        assert!(of("one").is_like(&of("one")));
+        assert!(!of("one").is_like(&of("two")));
     }
 }

@@ -22,7 +22,6 @@ pub const ROOT: &str = "root";
 pub const LOGGERS: &[&str] = &[
     "broker",
     "broker.api",
-    "broker.api.broker_registration",
     "broker.api.envelope",
     "broker.api.fetch_metadata_log",
     "broker.api.fetch_snapshot",
@@ -30,6 +29,7 @@ pub const LOGGERS: &[&str] = &[
     "broker.api.leave_group",
     "broker.api.strangers",
     "broker.controller",
+    "broker.controller.broker_log",
     "broker.controller.controller_thread",
     "broker.controller.snapshot_writer",
     "broker.coordinators",

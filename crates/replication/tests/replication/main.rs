@@ -7,14 +7,18 @@ mod allocation;
 mod convergence;
 mod disk_calls;
 mod fetcher_answers;
+mod follower_fetches;
 mod following;
 mod in_sync;
 mod in_sync_model;
+mod isr_answers;
 mod model;
 mod partition;
 mod replica_fetcher;
+mod replicated;
 mod role_changes;
 mod roles;
+mod session_time;
 mod support;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};

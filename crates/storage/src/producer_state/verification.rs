@@ -14,8 +14,16 @@ use crate::stored_batch::StoredBatch;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerificationGuard {
     pub(super) number: u64,
+    pub(super) producer_id: ProducerId,
     /// Each of the producer's transactions has an epoch of its own (transaction version 2).
-    pub(super) supports_epoch_bump: bool,
+    supports_epoch_bump: bool,
+}
+
+impl VerificationGuard {
+    /// Whether it is that of a producer whose transactions each have an epoch of their own.
+    pub(super) fn is_of_epoch_bump(self, producer_id: ProducerId) -> bool {
+        self.supports_epoch_bump && self.producer_id == producer_id
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -45,6 +53,7 @@ impl Verifications {
     ) -> VerificationGuard {
         let guard = VerificationGuard {
             number: self.guard_count,
+            producer_id,
             supports_epoch_bump,
         };
         let verification = self.by_producer.entry(producer_id).or_insert_with(|| {

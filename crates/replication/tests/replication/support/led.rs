@@ -1,6 +1,7 @@
 //! A partition that broker 1 leads, driven by a script: its followers fetch, the controller answers, time goes on.
 
 use super::{Served, batch, request};
+use expect_test::Expect;
 use metadata::{BrokerRegistration, MetadataImage, MetadataRecord};
 use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, MonotonicTime, Uuid};
 use replication::{
@@ -336,8 +337,14 @@ impl Led {
     }
 }
 
+/// Compares what a script shows.
+#[expect(clippy::needless_pass_by_value, reason = "as it is written")]
+pub(crate) fn check(script: &str, expect: Expect) {
+    expect.assert_eq(&played(script));
+}
+
 /// Plays a script; a line `wait OFFSET` or `wait-deleted OFFSET` is shown where it ends.
-pub(crate) fn played(script: &str) -> String {
+fn played(script: &str) -> String {
     let mut led = Led::new();
     let mut text = String::new();
     let lines = script
