@@ -11,14 +11,15 @@ mod registration;
 
 use self::directories::{LockedDirectories, owned};
 use self::listening::{Bound, accept, bind, new_sockets};
-use self::own_controller::{OpenedMetadata, StartingController, open_metadata};
+use self::own_controller::{
+    OpenedMetadata, PublishedController, StartingController, open_metadata,
+};
 use crate::api::ListenerService;
 use crate::api::broker::Broker;
 use crate::api::cluster_node::ClusterNode;
 use crate::api::fetch_sessions::FetchSessions;
-use crate::controller::controller_thread::{self, ControllerParts, Unstarted};
+use crate::controller::controller_thread;
 use crate::controller::link::ControllerLink;
-use crate::controller::metadata_loader::{MetadataPublisher, Waiting};
 use crate::coordinators::Coordinators;
 use crate::coordinators::group_settings::{
     group_config, offsets_commit_limit, offsets_compression,
@@ -49,7 +50,7 @@ use crate::settings::loggers::Loggers;
 use crate::settings::node::Node;
 use crate::settings::start_error::StartError;
 use config::ServerConfig;
-use controller::{Controller, PlaceFoundReplicas};
+use controller::PlaceFoundReplicas;
 use metadata::MetadataImage;
 use replication::LogHost;
 use std::net::SocketAddr;
@@ -196,13 +197,7 @@ async fn start(config: ServerConfig, options: ServerOptions) -> Result<Server, S
     } = bound;
     let opened = blocking(move || open(config, listeners, loggers)).await?;
     let broker = opened.broker;
-    let parts = ControllerParts {
-        config: broker.node.config.clone(),
-        publishers: opened.publishers,
-        halt: publishers::halt(&broker.node),
-    };
-    let controller = opened.controller_thread.start(opened.controller, parts);
-    controller.map_err(no_thread)?;
+    opened.controller.start(&broker.node)?;
     let mut tasks = begin(&broker, opened.failures, &reserve)?;
     // Only now: whoever can connect is served.
     let accepting = accept(&broker.sockets, sockets, |listener| {
@@ -342,10 +337,7 @@ fn check_supported(config: &ServerConfig) -> Result<(), StartError> {
 /// What is there once every file is open.
 struct Opened {
     broker: Arc<Broker>,
-    controller: Controller<Waiting>,
-    controller_thread: Unstarted,
-    /// They have the metadata that the controller has.
-    publishers: Vec<Box<dyn MetadataPublisher>>,
+    controller: PublishedController,
     failures: UnboundedReceiver<FailedLog>,
     /// The lock of `metadata.log.dir`, when it is none of `log.dirs`.
     metadata_lock: Option<DirectoryLock>,
@@ -397,15 +389,9 @@ fn open(
     })?;
     starting.register(&broker, previous_broker_epoch)?;
     let publishers = publishers::all(&broker, places);
-    let change = starting.controller.change_at_start();
-    for publisher in &publishers {
-        publisher.publish_start(&change)?;
-    }
     Ok(Opened {
         broker,
-        controller: starting.controller,
-        controller_thread,
-        publishers: publishers.into_iter().map(|one| one as _).collect(),
+        controller: starting.publish(publishers, controller_thread)?,
         failures,
         metadata_lock,
     })

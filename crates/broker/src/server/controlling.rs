@@ -2,12 +2,13 @@
 
 use super::directories::LockedDirectories;
 use super::listening::{Bound, accept, new_sockets};
-use super::own_controller::{OpenedMetadata, StartingController, open_metadata};
-use super::{Server, blocking, no_thread, publishers};
+use super::own_controller::{
+    OpenedMetadata, PublishedController, StartingController, open_metadata,
+};
+use super::{Server, blocking, publishers};
 use crate::api::ListenerService;
 use crate::api::cluster_node::ClusterNode;
-use crate::controller::controller_thread::{self, ControllerParts, Unstarted};
-use crate::controller::metadata_loader::{MetadataPublisher, Waiting};
+use crate::controller::controller_thread;
 use crate::net::Listeners;
 use crate::scheduling::clock;
 use crate::scheduling::heavy_work::HeavyWork;
@@ -15,7 +16,6 @@ use crate::settings::loggers::Loggers;
 use crate::settings::node::Node;
 use crate::settings::start_error::StartError;
 use config::ServerConfig;
-use controller::Controller;
 use std::sync::Arc;
 use storage::directory_lock::DirectoryLock;
 use tokio::runtime::Handle;
@@ -33,13 +33,7 @@ pub(super) async fn start(
     } = bound;
     let opened = blocking(move || open(config, listeners, loggers)).await?;
     let node = opened.node;
-    let parts = ControllerParts {
-        config: node.node.config.clone(),
-        publishers: opened.publishers,
-        halt: publishers::halt(&node.node),
-    };
-    let started = opened.controller_thread.start(opened.controller, parts);
-    started.map_err(no_thread)?;
+    opened.controller.start(&node.node)?;
     let mut tasks = vec![tokio::spawn(clock::keep_pulse())];
     let accepting = accept(&node.sockets, sockets, |_| {
         ListenerService::Controller(node.clone())
@@ -58,10 +52,7 @@ pub(super) async fn start(
 /// What is there once every file is open.
 struct Opened {
     node: Arc<ClusterNode>,
-    controller: Controller<Waiting>,
-    controller_thread: Unstarted,
-    /// They have the metadata that the controller has.
-    publishers: Vec<Box<dyn MetadataPublisher>>,
+    controller: PublishedController,
     locks: Vec<DirectoryLock>,
 }
 
@@ -98,15 +89,9 @@ fn open(
     });
     let starting = StartingController::new(log, node.node.config.clone());
     let publishers = publishers::of_controller(&node);
-    let change = starting.controller.change_at_start();
-    for publisher in &publishers {
-        publisher.publish_start(&change)?;
-    }
     Ok(Opened {
         node,
-        controller: starting.controller,
-        controller_thread,
-        publishers: publishers.into_iter().map(|one| one as _).collect(),
+        controller: starting.publish(publishers, controller_thread)?,
         locks: locks.into_iter().chain([metadata_lock]).flatten().collect(),
     })
 }

@@ -1,12 +1,16 @@
 //! The controller of this node, before anybody lives by the metadata: its metadata log, and what a start asks it.
 
 use super::directories::{Marks, take_marks};
+use super::no_thread;
+use super::publishers::{self, Publisher};
 use super::registration::{registration, voter_endpoints};
 use crate::api::broker::Broker;
-use crate::controller::metadata_loader::Waiting;
+use crate::controller::controller_thread::{ControllerParts, Unstarted};
+use crate::controller::metadata_loader::{MetadataPublisher, Waiting};
 use crate::logs::log_directories;
 use crate::net::Listeners;
 use crate::scheduling::clock::{now, now_ms, random_bytes, random_uuid};
+use crate::settings::node::Node;
 use crate::settings::start_error::StartError;
 use config::ServerConfig;
 use controller::metadata_log::{
@@ -118,6 +122,30 @@ fn load_metadata_log(
     Ok(loaded)
 }
 
+/// The controller when all who live by the metadata have them, and nothing is decided yet.
+pub(super) struct PublishedController {
+    controller: Controller<Waiting>,
+    config: ServerConfig,
+    publishers: Vec<Box<dyn MetadataPublisher>>,
+    thread: Unstarted,
+}
+
+impl PublishedController {
+    /// Starts the threads of the controller and of the metadata loader.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub(super) fn start(self, node: &Arc<Node>) -> Result<(), StartError> {
+        let parts = ControllerParts {
+            config: self.config,
+            publishers: self.publishers,
+            halt: publishers::halt(node),
+        };
+        let started = self.thread.start(self.controller, parts);
+        started.map_err(no_thread)
+    }
+}
+
 /// The controller at a start, before anybody lives by the metadata.
 pub(super) struct StartingController {
     pub(super) controller: Controller<Waiting>,
@@ -146,6 +174,27 @@ impl StartingController {
 
     fn image(&self) -> &Arc<MetadataImage> {
         self.controller.log.image()
+    }
+
+    /// Gives the publishers the metadata that the controller has; `thread` is to go on from there.
+    ///
+    /// # Errors
+    /// When a publisher cannot do what a start asks for.
+    pub(super) fn publish(
+        self,
+        publishers: Vec<Box<dyn Publisher>>,
+        thread: Unstarted,
+    ) -> Result<PublishedController, StartError> {
+        let change = self.controller.change_at_start();
+        for publisher in &publishers {
+            publisher.publish_start(&change)?;
+        }
+        Ok(PublishedController {
+            controller: self.controller,
+            config: self.config,
+            publishers: publishers.into_iter().map(|one| one as _).collect(),
+            thread,
+        })
     }
 
     /// Registers this run of the broker, and unfences it: whoever has the metadata log has caught up.
