@@ -43,6 +43,15 @@ impl Bench<'_> {
         Ok(results)
     }
 
+    /// How long three brokers are warmed up: as many virtual machines share the cores.
+    pub(super) fn cluster_warm_up_seconds(&self, kind: Kind) -> f64 {
+        match (kind, self.options.quick) {
+            (Kind::Kafka, false) => 60.0,
+            (Kind::Kafka, true) => 15.0,
+            _ => 3.0,
+        }
+    }
+
     const fn session(&self) -> Session {
         match self.options.quick {
             true => Session::SHORT,
@@ -53,7 +62,7 @@ impl Bench<'_> {
     fn cluster_scenarios(&self, cluster: &mut Cluster<'_>, results: &mut Results) -> Result<()> {
         cluster.in_sync("first", 1)?;
         for (load, share) in WARM_UP {
-            let seconds = self.warm_up_seconds(cluster.kind()) * share;
+            let seconds = self.cluster_warm_up_seconds(cluster.kind()) * share;
             let mut command = cluster.load(load, "warm-up");
             command.args(["--warmup-seconds", "0", "--delete", "--max-mb", "1000"]);
             command.args(["--seconds", &seconds.to_string()]);

@@ -198,19 +198,28 @@ fn method(bench: &Bench<'_>) -> String {
         };
     }
     if !options.chooses_only(|scenario| !scenario.is_cluster()) {
-        text += "In the scenarios `cluster-*` a controller and three brokers of one kind, each a process of its \
-                 own, and the load generator shared all cores: nothing was pinned. CPU and memory there are \
-                 those of the three brokers together, without the controller. ";
+        text += &format!(
+            "In the scenarios `cluster-*` a controller and three brokers of one kind, each a process of its \
+             own, and the load generator shared all cores: nothing was pinned. CPU and memory there are \
+             those of the three brokers together, without the controller. The brokers of Apache Kafka were \
+             warmed up for {} s, the others for {} s. ",
+            bench.cluster_warm_up_seconds(Kind::Kafka),
+            bench.cluster_warm_up_seconds(Kind::Riverrun),
+        );
+    }
+    if !options.chooses_only(Scenario::is_cluster) {
+        text += &format!(
+            "Before the first window Apache Kafka had {} s of these loads to compile its code, the \
+             others {} s. ",
+            bench.warm_up_seconds(Kind::Kafka),
+            bench.warm_up_seconds(Kind::Riverrun),
+        );
     }
     text + &format!(
-        "Before the first window Apache Kafka had {} s of \
-         these loads to compile its code, the others {} s; before each window went 1 s of its own \
-         load. Windows lasted {} s, some of them longer, or until they had produced enough. CPU \
+        "Before each window went 1 s of its own load. Windows lasted {} s, some of them longer, or until they had produced enough. CPU \
          time is that of all threads of the \
          server's process, user and system, from `/proc/PID/stat`. A GB is 10^9 bytes of records \
          before compression.",
-        bench.warm_up_seconds(Kind::Kafka),
-        bench.warm_up_seconds(Kind::Riverrun),
         options.seconds(),
     )
 }
