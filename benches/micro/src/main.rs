@@ -1,8 +1,10 @@
 //! riverrun's side of `cargo xtask bench micro`: functions of the broker, timed one at a time.
 //!
-//!     micro evidence                                   -> `NAME HEX` for each operation
-//!     micro run NAME WARM_UP_MS SAMPLE_MS SAMPLES      -> `time NANOSECONDS` for each sample,
-//!                                                         then `allocated BYTES`, both per operation
+//! ```text
+//!   micro evidence                                   -> `NAME HEX` for each operation
+//!   micro run NAME WARM_UP_MS SAMPLE_MS SAMPLES      -> `time NANOSECONDS` for each sample,
+//!                                                       then `allocated BYTES`, both per operation
+//! ```
 //!
 //! The evidence is what an operation leaves behind; Apache Kafka's side must leave the same bytes.
 #![expect(clippy::print_stdout, reason = "the results are what it prints")]

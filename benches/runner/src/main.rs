@@ -1,12 +1,14 @@
 //! `cargo xtask bench`: riverrun and Apache Kafka measured in the same run.
 //!
-//!     brokers/ ── `macro`: whole brokers under load, and the floor
-//!     micro/ ──── single functions, through JMH on Kafka's side
-//!     log.rs ──── logs, with Kafka's cleaner on the same records
-//!        │
-//!     machine.rs     where, from which commit and by which command
-//!     statistics.rs  means and ratios with their confidence intervals
-//!     chart.rs       bars as SVG              flame.rs  profiles as SVG
+//! ```text
+//!   brokers/ ── `macro`: whole brokers under load, and the floor
+//!   micro/ ──── single functions, through JMH on Kafka's side
+//!   log.rs ──── logs, with Kafka's cleaner on the same records
+//!      │
+//!   machine.rs     where, from which commit and by which command
+//!   statistics.rs  means and ratios with their confidence intervals
+//!   chart.rs       bars as SVG              flame.rs  profiles as SVG
+//! ```
 //!
 //! Results with all of that are kept in `benches/results/`.
 #![expect(clippy::print_stdout, reason = "a command's result is what it prints")]

@@ -1,6 +1,6 @@
 //! Values as the bytes of records, and back.
 //!
-//! A format such as [`Text`] or [`Json`] is a value that implements [`Serializer`] and [`Deserializer`]
+//! A format such as [`Text`] or `Json` is a value that implements [`Serializer`] and [`Deserializer`]
 //! for the types it can write and read; an application adds its own. [`TypedProducer`] sends values;
 //! a record that was read gives them by `key_as` and `value_as`.
 //!

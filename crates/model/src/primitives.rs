@@ -1,7 +1,7 @@
 //! The primitive types of Kafka's encodings, and arrays of them.
 //!
 //! A message is read through a [`Reader`] that borrows from the frame and written in two passes:
-//! an exact size, then the bytes. [`Array`] is a view of the encoded elements when it was decoded,
+//! an exact size, then the bytes. [`Array`](crate::Array) is a view of the encoded elements when it was decoded,
 //! so a decoded message allocates nothing, whatever counts its peer claims.
 
 use crate::Uuid;

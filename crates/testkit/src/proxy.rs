@@ -74,7 +74,7 @@ struct Shared {
     failed_count: Mutex<usize>,
 }
 
-/// A relay to one listener of a server; see the [module](self).
+/// A relay to one listener of a server; see the module.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,

@@ -1,7 +1,9 @@
 //! The codecs against Kafka's own: every message and record in every version, both ways.
 //!
-//!     random bytes of the schema ──> Kafka reads and writes them ──> the same bytes
-//!     Kafka's random bytes ──> read and written here ──> the same bytes
+//! ```text
+//!   random bytes of the schema ──> Kafka reads and writes them ──> the same bytes
+//!   Kafka's random bytes ──> read and written here ──> the same bytes
+//! ```
 //!
 //! Defaults count as well: of messages that nobody has touched, and of fields that the version
 //! read does not have when another version is written.

@@ -1,10 +1,12 @@
 //! Suite `commands`: riverrun's commands against the server under test. `interop/commands.txt` says
 //! what each prints, so they print the same whether riverrun or Apache Kafka serves.
 //!
-//!     == NAME          a scenario
-//!     $ topic list     a command of `riverrun`; words in quotes stay together
-//!     < text           a line of its standard input
-//!     text             a line of its standard output; `! text` of the standard error
+//! ```text
+//!   == NAME          a scenario
+//!   $ topic list     a command of `riverrun`; words in quotes stay together
+//!   < text           a line of its standard input
+//!   text             a line of its standard output; `! text` of the standard error
+//! ```
 //!
 //! `<ADDRESS>` stands for where the server listens, `<ID>` for a random id. A command fails if, and only if, a line of
 //! its standard error begins with `error:`.

@@ -1,12 +1,14 @@
 //! `cargo xtask interop`: other people's clients and tools against the server under test.
 //!
-//!     suite.rs ── which scenarios, in which order
-//!        │
-//!     run.rs ──── python.rs go.rs            install a language's programs (Java: the crate `harness`)
-//!        │   └─── server.rs                  riverrun or Apache Kafka, started and stopped
-//!     program.rs                             one program's scenarios, each within its limit
-//!        │
-//!     report.rs                              one line each, counts at the end
+//! ```text
+//!   suite.rs ── which scenarios, in which order
+//!      │
+//!   run.rs ──── python.rs go.rs            install a language's programs (Java: the crate `harness`)
+//!      │   └─── server.rs                  riverrun or Apache Kafka, started and stopped
+//!   program.rs                             one program's scenarios, each within its limit
+//!      │
+//!   report.rs                              one line each, counts at the end
+//! ```
 //!
 //! Apache Kafka is the oracle: a scenario that fails with `--against kafka` is a wrong scenario.
 #![expect(clippy::print_stdout, reason = "a command's result is what it prints")]

@@ -1,8 +1,10 @@
 //! A program of scenarios in another language, and the lines it speaks.
 //!
-//!     PROGRAM list                        -> `NAME LIMIT_SECONDS` for each scenario
-//!     PROGRAM run HOST:PORT DIR NAME...   -> for each: `start NAME`, then `ok NAME`
-//!                                            or `FAILED NAME: REASON`
+//! ```text
+//!   PROGRAM list                        -> `NAME LIMIT_SECONDS` for each scenario
+//!   PROGRAM run HOST:PORT DIR NAME...   -> for each: `start NAME`, then `ok NAME`
+//!                                          or `FAILED NAME: REASON`
+//! ```
 //!
 //! `DIR` is a folder for files of the program's own. A scenario that outlives its limit ends the
 //! program; another process runs the rest.

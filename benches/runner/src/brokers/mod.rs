@@ -1,15 +1,17 @@
 //! `cargo xtask bench macro`: whole brokers under the same load, and the floor below both.
 //!
-//!     scenario.rs ── what is measured, and the goals
-//!        │
-//!     round.rs ───── one server: started, warmed up, put under each load, ended
-//!        │  cluster_round.rs  the same for three brokers of cluster.rs
-//!        ├─ peer.rs      Apache Kafka, riverrun or the floor     cores.rs  on which core
-//!        ├─ network.rs   another network namespace for the load generator
-//!        └─ programs.rs  and `benches/macrobench`, which loads and is the floor
-//!        │
-//!     measured.rs ── estimates, ratios, verdicts ── report.rs  tables, JSON, charts
-//!     profile.rs ─── `cargo xtask bench profile`: flame graphs of riverrun under the same loads
+//! ```text
+//!   scenario.rs ── what is measured, and the goals
+//!      │
+//!   round.rs ───── one server: started, warmed up, put under each load, ended
+//!      │  cluster_round.rs  the same for three brokers of cluster.rs
+//!      ├─ peer.rs      Apache Kafka, riverrun or the floor     cores.rs  on which core
+//!      ├─ network.rs   another network namespace for the load generator
+//!      └─ programs.rs  and `benches/macrobench`, which loads and is the floor
+//!      │
+//!   measured.rs ── estimates, ratios, verdicts ── report.rs  tables, JSON, charts
+//!   profile.rs ─── `cargo xtask bench profile`: flame graphs of riverrun under the same loads
+//! ```
 //!
 //! In each round every server is started afresh in turn, and each round begins with another one, so
 //! that what slows the machine down for a while falls on all of them, and each virtual machine

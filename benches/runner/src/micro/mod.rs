@@ -1,11 +1,13 @@
 //! `cargo xtask bench micro`: riverrun's functions beside Apache Kafka's own classes.
 //!
-//!     operation.rs ── what is measured, and the goals
-//!        │
-//!     riverrun.rs     one process of `benches/micro` for each operation and round
-//!     kafka.rs        one fork of JMH for each operation and round, from `benches/java`
-//!        │
-//!     report.rs       table, JSON and chart
+//! ```text
+//!   operation.rs ── what is measured, and the goals
+//!      │
+//!   riverrun.rs     one process of `benches/micro` for each operation and round
+//!   kafka.rs        one fork of JMH for each operation and round, from `benches/java`
+//!      │
+//!   report.rs       table, JSON and chart
+//! ```
 //!
 //! Before anything is timed, both sides show what each operation leaves behind; it must be the same
 //! bytes. Then each round runs every operation on one side and on the other, so that what slows the

@@ -1,15 +1,17 @@
 //! The differential test: the same requests to Apache Kafka and to the server under test, and
 //! their answers compared field by field.
 //!
-//!     topics.rs produce.rs fetch.rs …   sequences of requests, seeded
-//!        │
-//!     session.rs ── one sequence under way: send to both, compare, stop at a difference
-//!        │
-//!     lab.rs ────── the pair of servers: versions both offer, bytes of requests and answers
-//!     side.rs       a server's sockets
-//!     names.rs      stand-ins for what a server names: ids, members, ports
-//!     normal.rs     answers in a comparable form
-//!     difference.rs differences, and the file of those that are meant
+//! ```text
+//!   topics.rs produce.rs fetch.rs …   sequences of requests, seeded
+//!      │
+//!   session.rs ── one sequence under way: send to both, compare, stop at a difference
+//!      │
+//!   lab.rs ────── the pair of servers: versions both offer, bytes of requests and answers
+//!   side.rs       a server's sockets
+//!   names.rs      stand-ins for what a server names: ids, members, ports
+//!   normal.rs     answers in a comparable form
+//!   difference.rs differences, and the file of those that are meant
+//! ```
 //!
 //! With `--against kafka` both are Kafka, and a difference is a fault of the comparison.
 

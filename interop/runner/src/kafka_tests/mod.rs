@@ -1,10 +1,12 @@
 //! Suite `kafka-tests`: Apache Kafka's own integration tests, as Maven Central has them.
 //!
-//!     lists.rs ──── what is run, what may fail, what may skip itself
-//!        │
-//!     machine.rs ── a Java virtual machine that runs classes of tests, one after the other
-//!        │
-//!     outcome.rs ── what became of each test, and of a class
+//! ```text
+//!   lists.rs ──── what is run, what may fail, what may skip itself
+//!      │
+//!   machine.rs ── a Java virtual machine that runs classes of tests, one after the other
+//!      │
+//!   outcome.rs ── what became of each test, and of a class
+//! ```
 //!
 //! A scenario is a class. Kafka's test framework asks two classes for its clusters; ours stand before
 //! them on the class path and start riverrun (`interop/kafka-tests/src`), or behind them with `--against
