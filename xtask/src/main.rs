@@ -3,10 +3,6 @@
 //! What runs other people's programs is a program of its own, started here; nothing links the server, so
 //! `cargo xtask tidy` is there in seconds.
 #![expect(clippy::print_stdout, reason = "a command's result is what it prints")]
-#![expect(
-    clippy::print_stderr,
-    reason = "a command's failure goes to standard error"
-)]
 
 mod compat;
 mod fuzz;
@@ -53,20 +49,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let command_line = match CommandLine::try_parse() {
-        Ok(command_line) => command_line,
-        Err(error) => {
-            let _ = error.print();
-            return ExitCode::from(u8::from(error.use_stderr()));
-        }
-    };
-    match run(command_line.task) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    harness::exit_code(run(CommandLine::parse().task))
 }
 
 fn run(task: Task) -> Result<()> {

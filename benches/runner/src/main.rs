@@ -69,20 +69,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let command_line = match CommandLine::try_parse() {
-        Ok(command_line) => command_line,
-        Err(error) => {
-            let _ = error.print();
-            return ExitCode::from(u8::from(error.use_stderr()));
-        }
-    };
-    match run(command_line.benchmark) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    harness::exit_code(run(CommandLine::parse().benchmark))
 }
 
 fn run(benchmark: Benchmark) -> Result<()> {

@@ -14,7 +14,7 @@ pub mod process;
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -41,6 +41,18 @@ pub fn workspace_root() -> &'static Path {
             .to_owned()
     });
     &ROOT
+}
+
+/// How a program ends whose work has ended so. A failure goes to standard error.
+#[expect(clippy::print_stderr, reason = "so a program tells its failure")]
+pub fn exit_code(outcome: Result<()>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Where the programs of other languages are kept between runs.

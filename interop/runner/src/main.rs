@@ -12,10 +12,6 @@
 //!
 //! Apache Kafka is the oracle: a scenario that fails with `--against kafka` is a wrong scenario.
 #![expect(clippy::print_stdout, reason = "a command's result is what it prints")]
-#![expect(
-    clippy::print_stderr,
-    reason = "a command's failure goes to standard error"
-)]
 
 mod application;
 mod campaign;
@@ -68,20 +64,7 @@ const SEEDED: &[&str] = &[
 ];
 
 fn main() -> ExitCode {
-    let options = match Options::try_parse() {
-        Ok(options) => options,
-        Err(error) => {
-            let _ = error.print();
-            return ExitCode::from(u8::from(error.use_stderr()));
-        }
-    };
-    match run(options) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    harness::exit_code(run(Options::parse()))
 }
 
 /// Runs what is asked for; fails if a scenario has.
