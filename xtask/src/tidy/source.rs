@@ -23,8 +23,6 @@ pub(super) struct Source {
     pub(super) tests: String,
     /// Whether the whole file is compiled for tests alone.
     pub(super) is_test: bool,
-    /// Lines outside tests.
-    pub(super) line_count: usize,
 }
 
 /// Every file of `files`, which are paths below `root` and their texts.
@@ -58,26 +56,22 @@ impl Source {
             true => std::iter::once(0..text.len()).collect(),
             false => test_items(bare),
         };
-        let (mut outside, mut within, mut end, mut line_count) =
-            (String::new(), String::new(), 0, 0);
+        let (mut outside, mut within, mut end) = (String::new(), String::new(), 0);
         for range in &tests {
             outside.push_str(&bare[end..range.start]);
             outside.push_str(&blank(&text[range.clone()]));
             within.push_str(&blank(&text[end..range.start]));
             within.push_str(&text[range.clone()]);
-            line_count += text[end..range.start].matches('\n').count();
             end = range.end;
         }
         outside.push_str(&bare[end..]);
         within.push_str(&blank(&text[end..]));
-        line_count += text[end..].lines().count();
         Self {
             name,
             text,
             code: outside,
             tests: within,
             is_test,
-            line_count,
         }
     }
 
@@ -366,13 +360,5 @@ mod tests {
             "crates/a/tests/f.rs",
         ];
         assert_eq!(tests, expect);
-        let b = sources
-            .iter()
-            .find(|one| one.name.ends_with("/b.rs"))
-            .unwrap();
-        assert_eq!(
-            b.line_count, 2,
-            "of a declaration for tests the line's end is left"
-        );
     }
 }
