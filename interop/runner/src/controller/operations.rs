@@ -395,10 +395,10 @@ fn wanted_isr(
         leader_epoch: LeaderEpoch(partition.leader_epoch.0 + off(drawing)),
         partition_epoch: partition.partition_epoch + off(drawing),
         isr,
-        leader_recovery_state: match recovers {
+        leader_recovery_state: Some(match recovers {
             true => metadata::LeaderRecoveryState::Recovering,
             false => metadata::LeaderRecoveryState::Recovered,
-        },
+        }),
     }
 }
 

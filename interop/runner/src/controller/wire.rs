@@ -135,7 +135,9 @@ fn alter_partition(request: &AlterPartition) -> Asked {
             partition_index: wanted.partition_id,
             leader_epoch: wanted.leader_epoch.0,
             new_isr_with_epochs: isr.collect(),
-            leader_recovery_state: wanted.leader_recovery_state.id(),
+            leader_recovery_state: wanted
+                .leader_recovery_state
+                .map_or(-1, metadata::LeaderRecoveryState::id),
             partition_epoch: wanted.partition_epoch,
             ..alter_partition_request::PartitionData::default()
         };
