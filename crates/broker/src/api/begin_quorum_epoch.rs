@@ -4,14 +4,13 @@
 //! - A leader of a later epoch, or another one of this epoch, is INCONSISTENT_VOTER_SET: who votes here has
 //!   elected nobody else. Kafka's controller follows it, and ends if the epoch is its own.
 
-use super::quorum::{METADATA_TOPIC, is_of_cluster, leader_endpoint, leader_id, only};
+use super::quorum::{METADATA_TOPIC, asked, handle_epoch, only, quorum_response};
 use super::{Request, Served};
 use crate::api::cluster_node::ClusterNode;
 use crate::net::{ConnectionContext, ResponseBuffer};
-use model::{DecodeError, ErrorCode, LeaderEpoch};
-use raft::{EpochRequest, LeaderAndEpoch, ReplicaKey};
-use wire::messages::begin_quorum_epoch_response::{NodeEndpoint, PartitionData, TopicData};
-use wire::messages::{BeginQuorumEpochRequest, BeginQuorumEpochResponse};
+use model::{DecodeError, LeaderEpoch};
+use raft::{EpochRequest, ReplicaKey};
+use wire::messages::BeginQuorumEpochRequest;
 
 pub(crate) async fn serve(
     server: &ClusterNode,
@@ -20,31 +19,16 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: BeginQuorumEpochRequest<'_> = request.decode()?;
-    let refused = match epoch_request(&message) {
-        _ if !is_of_cluster(server, message.cluster_id) => ErrorCode::InconsistentClusterId,
-        None => ErrorCode::InvalidRequest,
-        Some(asked) => {
-            let asking = server
-                .controller
-                .ask_quorum(move |one| (one.handle_epoch(&asked), one.leader_and_epoch()));
-            match asking.await {
-                Ok((error, leader)) => {
-                    if error == ErrorCode::InconsistentVoterSet {
-                        let (id, epoch) = (asked.leader_id, asked.leader_epoch);
-                        server.strangers.tell(context.peer, id, epoch);
-                    }
-                    respond(server, context, request, (error, leader), out);
-                    return Ok(Served::Answered);
-                }
-                Err(error) => error,
-            }
-        }
-    };
-    let response = BeginQuorumEpochResponse {
-        error_code: refused.code(),
-        ..Default::default()
-    };
-    request.answer(&response, out);
+    let said = asked(server, message.cluster_id, epoch_request(&message));
+    let outcome = handle_epoch(server, context, said).await;
+    quorum_response!(
+        BeginQuorumEpochResponse in begin_quorum_epoch_response {},
+        outcome,
+        server,
+        context,
+        request,
+        out
+    );
     Ok(Served::Answered)
 }
 
@@ -63,35 +47,4 @@ fn epoch_request(message: &BeginQuorumEpochRequest<'_>) -> Option<EpochRequest> 
         leader_id: partition.leader_id,
         leader_epoch: LeaderEpoch(partition.leader_epoch),
     })
-}
-
-fn respond(
-    server: &ClusterNode,
-    context: &ConnectionContext,
-    request: &Request<'_>,
-    (error, leader): (ErrorCode, LeaderAndEpoch),
-    out: &mut ResponseBuffer,
-) {
-    let partitions = vec![PartitionData {
-        partition_index: 0,
-        error_code: error.code(),
-        leader_id: leader_id(leader),
-        leader_epoch: leader.epoch.0,
-    }];
-    let topic = TopicData {
-        topic_name: METADATA_TOPIC,
-        partitions: (&partitions).into(),
-    };
-    let endpoint = leader_endpoint(server, context, leader);
-    let endpoints = endpoint.iter().map(|(id, host, port)| NodeEndpoint {
-        node_id: *id,
-        host,
-        port: *port,
-    });
-    let response = BeginQuorumEpochResponse {
-        topics: vec![topic].into(),
-        node_endpoints: endpoints.collect(),
-        ..Default::default()
-    };
-    request.answer(&response, out);
 }

@@ -3,14 +3,13 @@
 //! - Version 1 has directory ids and endpoints (KIP-853), which are ignored: nobody is elected next.
 //! - Another leader than this node is INCONSISTENT_VOTER_SET. Kafka's controller ends if the epoch is its own.
 
-use super::quorum::{METADATA_TOPIC, is_of_cluster, leader_endpoint, leader_id, only};
+use super::quorum::{METADATA_TOPIC, asked, handle_epoch, only, quorum_response};
 use super::{Request, Served};
 use crate::api::cluster_node::ClusterNode;
 use crate::net::{ConnectionContext, ResponseBuffer};
-use model::{BrokerId, DecodeError, ErrorCode, LeaderEpoch, Uuid};
-use raft::{EpochRequest, LeaderAndEpoch, ReplicaKey};
-use wire::messages::end_quorum_epoch_response::{NodeEndpoint, PartitionData, TopicData};
-use wire::messages::{EndQuorumEpochRequest, EndQuorumEpochResponse};
+use model::{BrokerId, DecodeError, LeaderEpoch, Uuid};
+use raft::{EpochRequest, ReplicaKey};
+use wire::messages::EndQuorumEpochRequest;
 
 pub(crate) async fn serve(
     server: &ClusterNode,
@@ -19,31 +18,16 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: EndQuorumEpochRequest<'_> = request.decode()?;
-    let refused = match epoch_request(&message) {
-        _ if !is_of_cluster(server, message.cluster_id) => ErrorCode::InconsistentClusterId,
-        None => ErrorCode::InvalidRequest,
-        Some(asked) => {
-            let asking = server
-                .controller
-                .ask_quorum(move |one| (one.handle_epoch(&asked), one.leader_and_epoch()));
-            match asking.await {
-                Ok((error, leader)) => {
-                    if error == ErrorCode::InconsistentVoterSet {
-                        let (id, epoch) = (asked.leader_id, asked.leader_epoch);
-                        server.strangers.tell(context.peer, id, epoch);
-                    }
-                    respond(server, context, request, (error, leader), out);
-                    return Ok(Served::Answered);
-                }
-                Err(error) => error,
-            }
-        }
-    };
-    let response = EndQuorumEpochResponse {
-        error_code: refused.code(),
-        ..Default::default()
-    };
-    request.answer(&response, out);
+    let said = asked(server, message.cluster_id, epoch_request(&message));
+    let outcome = handle_epoch(server, context, said).await;
+    quorum_response!(
+        EndQuorumEpochResponse in end_quorum_epoch_response {},
+        outcome,
+        server,
+        context,
+        request,
+        out
+    );
     Ok(Served::Answered)
 }
 
@@ -63,35 +47,4 @@ fn epoch_request(message: &EndQuorumEpochRequest<'_>) -> Option<EpochRequest> {
         leader_id: partition.leader_id,
         leader_epoch: LeaderEpoch(partition.leader_epoch),
     })
-}
-
-fn respond(
-    server: &ClusterNode,
-    context: &ConnectionContext,
-    request: &Request<'_>,
-    (error, leader): (ErrorCode, LeaderAndEpoch),
-    out: &mut ResponseBuffer,
-) {
-    let partitions = vec![PartitionData {
-        partition_index: 0,
-        error_code: error.code(),
-        leader_id: leader_id(leader),
-        leader_epoch: leader.epoch.0,
-    }];
-    let topic = TopicData {
-        topic_name: METADATA_TOPIC,
-        partitions: (&partitions).into(),
-    };
-    let endpoint = leader_endpoint(server, context, leader);
-    let endpoints = endpoint.iter().map(|(id, host, port)| NodeEndpoint {
-        node_id: *id,
-        host,
-        port: *port,
-    });
-    let response = EndQuorumEpochResponse {
-        topics: vec![topic].into(),
-        node_endpoints: endpoints.collect(),
-        ..Default::default()
-    };
-    request.answer(&response, out);
 }

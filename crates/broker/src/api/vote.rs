@@ -4,14 +4,13 @@
 //! - Who names a later epoch is told who leads, and nothing changes; Kafka's controller follows it there and is
 //!   elected again.
 
-use super::quorum::{METADATA_TOPIC, is_of_cluster, leader_endpoint, leader_id, only};
+use super::quorum::{METADATA_TOPIC, asked, only, quorum_response};
 use super::{Request, Served};
 use crate::api::cluster_node::ClusterNode;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use model::{DecodeError, ErrorCode, LeaderEpoch};
-use raft::{ReplicaKey, VoteAnswer};
-use wire::messages::vote_response::{NodeEndpoint, PartitionData, TopicData};
-use wire::messages::{VoteRequest, VoteResponse};
+use raft::{LeaderAndEpoch, ReplicaKey};
+use wire::messages::VoteRequest;
 
 pub(crate) async fn serve(
     server: &ClusterNode,
@@ -20,33 +19,35 @@ pub(crate) async fn serve(
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
     let message: VoteRequest<'_> = request.decode()?;
-    let refused = match vote_request(&message) {
-        _ if !is_of_cluster(server, message.cluster_id) => ErrorCode::InconsistentClusterId,
-        None => ErrorCode::InvalidRequest,
-        Some(vote) => {
-            let asking = server
-                .controller
-                .ask_quorum(move |one| one.handle_vote(&vote));
-            match asking.await {
-                Ok(answer) => {
-                    if vote.epoch > answer.leader.epoch {
-                        server
-                            .strangers
-                            .tell(context.peer, vote.candidate, vote.epoch);
-                    }
-                    respond(server, context, request, &answer, out);
-                    return Ok(Served::Answered);
-                }
-                Err(error) => error,
-            }
-        }
-    };
-    let response = VoteResponse {
-        error_code: refused.code(),
-        ..Default::default()
-    };
-    request.answer(&response, out);
+    let vote = asked(server, message.cluster_id, vote_request(&message));
+    let outcome = handle_vote(server, context, vote).await;
+    quorum_response!(
+        VoteResponse in vote_response { vote_granted: false },
+        outcome,
+        server,
+        context,
+        request,
+        out
+    );
     Ok(Served::Answered)
+}
+
+async fn handle_vote(
+    server: &ClusterNode,
+    context: &ConnectionContext,
+    vote: Result<raft::VoteRequest, ErrorCode>,
+) -> Result<(ErrorCode, LeaderAndEpoch), ErrorCode> {
+    let vote = vote?;
+    let asking = server
+        .controller
+        .ask_quorum(move |one| one.handle_vote(&vote));
+    let answer = asking.await?;
+    if vote.epoch > answer.leader.epoch {
+        server
+            .strangers
+            .tell(context.peer, vote.candidate, vote.epoch);
+    }
+    Ok((answer.error, answer.leader))
 }
 
 /// What is asked, if it is about the metadata log.
@@ -67,36 +68,4 @@ fn vote_request(message: &VoteRequest<'_>) -> Option<raft::VoteRequest> {
         last_offset: partition.last_offset,
         is_pre_vote: partition.pre_vote,
     })
-}
-
-fn respond(
-    server: &ClusterNode,
-    context: &ConnectionContext,
-    request: &Request<'_>,
-    answer: &VoteAnswer,
-    out: &mut ResponseBuffer,
-) {
-    let partitions = vec![PartitionData {
-        partition_index: 0,
-        error_code: answer.error.code(),
-        leader_id: leader_id(answer.leader),
-        leader_epoch: answer.leader.epoch.0,
-        vote_granted: false,
-    }];
-    let topic = TopicData {
-        topic_name: METADATA_TOPIC,
-        partitions: (&partitions).into(),
-    };
-    let endpoint = leader_endpoint(server, context, answer.leader);
-    let endpoints = endpoint.iter().map(|(id, host, port)| NodeEndpoint {
-        node_id: *id,
-        host,
-        port: *port,
-    });
-    let response = VoteResponse {
-        topics: vec![topic].into(),
-        node_endpoints: endpoints.collect(),
-        ..Default::default()
-    };
-    request.answer(&response, out);
 }

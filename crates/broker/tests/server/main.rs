@@ -42,6 +42,7 @@ mod memory;
 mod moves;
 mod offsets;
 mod producers;
+mod quorum;
 mod reassignments;
 mod repetitions;
 mod restart;
