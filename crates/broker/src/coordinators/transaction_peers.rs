@@ -6,9 +6,8 @@
 //!                <── ErrorCode for each partition ─────
 //! ```
 
-use coordinator::runtime::TransactionMarker;
-use coordinator::transaction::ProducerIdAndEpoch;
-use model::{BrokerId, ErrorCode, TopicPartition};
+use coordinator::transaction::{MarkersToWrite, PartitionsToAdd};
+use model::{BrokerId, ErrorCode};
 use std::fmt::Debug;
 use tokio::sync::oneshot;
 
@@ -50,30 +49,6 @@ impl Outcomes {
             false => vec![ErrorCode::NetworkException; self.partition_count],
         }
     }
-}
-
-/// The end of a transaction in partitions that another broker leads.
-#[derive(Debug, Clone)]
-pub(crate) struct MarkersToWrite {
-    /// What the markers say.
-    pub(crate) marker: TransactionMarker,
-    /// The version of the transaction: from 2 on the marker raises the producer's epoch.
-    pub(crate) transaction_version: i16,
-    /// Where they go.
-    pub(crate) partitions: Vec<TopicPartition>,
-}
-
-/// Partitions that a transaction is about to write to, which another broker coordinates.
-#[derive(Debug, Clone)]
-pub(crate) struct PartitionsToAdd {
-    /// The transaction's id.
-    pub(crate) transactional_id: Box<str>,
-    /// Its producer.
-    pub(crate) producer: ProducerIdAndEpoch,
-    /// They are to be part of the transaction already.
-    pub(crate) is_verify_only: bool,
-    /// The partitions.
-    pub(crate) partitions: Vec<TopicPartition>,
 }
 
 /// Nobody is asked: there is no other broker.

@@ -18,13 +18,15 @@ mod time;
 pub(crate) use time::keep_time;
 
 use self::endings::Endings;
-use self::markers::ByLeader;
 use super::runtime::{Coordination, CoordinatorContext, CoordinatorRuntime, Seat, Slot};
 use crate::coordinators::Coordinators;
 use crate::scheduling::clock;
 use config::ServerConfig;
-use coordinator::partition_for;
-use coordinator::transaction::{Moment, TransactionConfig, TransactionShard};
+pub(crate) use coordinator::transaction::TRANSACTION_TOPIC;
+use coordinator::transaction::{
+    Moment, PartitionsByLeader, TransactionConfig, TransactionShard, coordinator_of,
+    is_led_by_others,
+};
 use metadata::{MetadataImage, TRANSACTION_VERSION_FEATURE};
 use model::{BrokerId, ErrorCode, LeaderEpoch, ProducerId, TopicPartition};
 use record::Compression;
@@ -33,9 +35,6 @@ use std::sync::atomic::{AtomicBool, AtomicI16, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
-
-/// The topic that holds the states of transactional ids.
-pub(crate) const TRANSACTION_TOPIC: &str = controller::internal_topics::TRANSACTION_STATE;
 
 /// The transaction coordinator of this broker.
 #[derive(Debug)]
@@ -188,36 +187,15 @@ impl Transactions {
         self.runtime.slot_of(id).unwrap().noted.endings.count()
     }
 
-    /// Whether the newest metadata have the partition.
-    fn is_in_metadata(&self, partition: &TopicPartition) -> bool {
-        let image = self.image();
-        let topics = &image.topics;
-        topics
-            .partition(&partition.topic, partition.partition)
-            .is_some()
-    }
-
     fn image(&self) -> Arc<MetadataImage> {
         self.runtime.coordination().image.borrow().clone()
     }
 
-    /// Partitions by who leads them; what does not exist is left out.
-    fn by_leader(&self, partitions: Vec<TopicPartition>, this: BrokerId) -> ByLeader {
-        let image = self.image();
-        let mut by_leader = ByLeader::default();
-        for partition in partitions {
-            match image
-                .topics
-                .partition(&partition.topic, partition.partition)
-            {
-                None => tracing::info!(%partition, "what is deleted needs no transaction marker"),
-                Some(known) if known.leader == this => by_leader.here.push(partition),
-                Some(known) if known.has_leader() => {
-                    let elsewhere = by_leader.elsewhere.entry(known.leader).or_default();
-                    elsewhere.push(partition);
-                }
-                Some(_) => by_leader.nowhere.push(partition),
-            }
+    /// Partitions by who leads them.
+    fn by_leader(&self, partitions: Vec<TopicPartition>, this: BrokerId) -> PartitionsByLeader {
+        let by_leader = PartitionsByLeader::of(partitions, &self.image(), this);
+        for partition in &by_leader.gone {
+            tracing::info!(%partition, "what is deleted needs no transaction marker");
         }
         by_leader
     }
@@ -225,13 +203,7 @@ impl Transactions {
     /// Returns when one of these partitions is not led by this broker any more.
     async fn led_by_others(&self, leader: BrokerId, partitions: &[TopicPartition]) {
         let mut images = self.runtime.coordination().image.subscribe();
-        let is_moved = |image: &Arc<MetadataImage>| {
-            let mut partitions = partitions.iter();
-            partitions.any(|one| {
-                let partition = image.topics.partition(&one.topic, one.partition);
-                partition.is_none_or(|partition| partition.leader != leader)
-            })
-        };
+        let is_moved = |image: &Arc<MetadataImage>| is_led_by_others(partitions, image, leader);
         let _ = images.wait_for(is_moved).await;
     }
 
@@ -240,14 +212,7 @@ impl Transactions {
     /// # Errors
     /// `CoordinatorNotAvailable` where there is none.
     fn coordinator_of(&self, transactional_id: &str) -> Result<BrokerId, ErrorCode> {
-        let image = self.image();
-        let topic = image.topics.by_name(TRANSACTION_TOPIC);
-        let topic = topic.ok_or(ErrorCode::CoordinatorNotAvailable)?;
-        let count = i32::try_from(topic.partition_count()).unwrap_or(i32::MAX);
-        let partition = topic.partition(partition_for(transactional_id, count));
-        let leader = partition.filter(|partition| partition.has_leader());
-        let leader = leader.ok_or(ErrorCode::CoordinatorNotAvailable)?;
-        Ok(leader.leader)
+        coordinator_of(&self.image(), transactional_id)
     }
 
     fn moment(&self, fresh_producer_id: Option<ProducerId>) -> Moment {

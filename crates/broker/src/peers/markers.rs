@@ -6,8 +6,8 @@
 use super::connections::{PeerConnections, Purpose};
 use super::endpoints::PeerNode;
 use super::questions::{AllOutcomes, Question, Told, by_topic};
-use crate::coordinators::transaction_peers::MarkersToWrite;
 use connection::Error;
+use coordinator::transaction::MarkersToWrite;
 use model::{BrokerId, ErrorCode, TopicPartition};
 use wire::messages::write_txn_markers_request::{WritableTxnMarker, WritableTxnMarkerTopic};
 use wire::messages::{WriteTxnMarkersRequest, WriteTxnMarkersResponse};
@@ -20,7 +20,7 @@ impl Question for MarkersToWrite {
     }
 
     fn is_like(&self, other: &Self) -> bool {
-        self.marker.producer_id == other.marker.producer_id
+        self.shares_answer_with(other)
     }
 
     async fn call(

@@ -2,10 +2,9 @@
 
 use super::connections::PeerConnections;
 use super::questions::Questions;
-use crate::coordinators::transaction_peers::{
-    MarkersToWrite, Outcomes, PartitionsToAdd, TransactionPeers,
-};
+use crate::coordinators::transaction_peers::{Outcomes, TransactionPeers};
 use crate::settings::node::Node;
+use coordinator::transaction::{MarkersToWrite, PartitionsToAdd};
 use model::BrokerId;
 use std::sync::Arc;
 

@@ -7,8 +7,8 @@
 use super::connections::{PeerConnections, Purpose};
 use super::endpoints::PeerNode;
 use super::questions::{AllOutcomes, Question, Told, by_topic, refused};
-use crate::coordinators::transaction_peers::PartitionsToAdd;
 use connection::Error;
+use coordinator::transaction::PartitionsToAdd;
 use model::{BrokerId, ErrorCode, TopicPartition};
 use wire::ApiKey;
 use wire::messages::add_partitions_to_txn_request::{
@@ -27,7 +27,7 @@ impl Question for PartitionsToAdd {
     }
 
     fn is_like(&self, other: &Self) -> bool {
-        self.transactional_id == other.transactional_id
+        self.shares_answer_with(other)
     }
 
     async fn call(

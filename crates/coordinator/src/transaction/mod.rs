@@ -4,7 +4,7 @@
 //!
 //! To read in this order: `state` (states and what follows what), `request` (what is asked),
 //! `shard` (the life of a shard), `init_producer_id`, `add_partitions`, `end_transaction`,
-//! `expiration`, `overview`, `records` (their bytes).
+//! `expiration`, `overview`, `peers` (what brokers ask one another), `records` (their bytes).
 
 mod add_partitions;
 mod config;
@@ -13,6 +13,7 @@ mod expiration;
 mod fuzz;
 mod init_producer_id;
 mod overview;
+mod peers;
 mod producer;
 mod records;
 mod request;
@@ -26,6 +27,10 @@ mod tests;
 
 pub use config::TransactionConfig;
 pub use fuzz::fuzz_replay;
+pub use peers::{
+    MarkerFate, MarkersToWrite, PartitionsByLeader, PartitionsToAdd, coordinator_of,
+    is_led_by_others,
+};
 pub use producer::ProducerIdAndEpoch;
 pub use request::{
     AddPartitions, DescribedTransaction, EndTransaction, InitProducerId, ListTransactions,
@@ -33,3 +38,6 @@ pub use request::{
 };
 pub use shard::{ReplayError, TransactionShard};
 pub use state::TransactionState;
+
+/// The topic that holds the states of transactional ids.
+pub const TRANSACTION_TOPIC: &str = "__transaction_state";

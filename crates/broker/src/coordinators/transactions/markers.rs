@@ -16,12 +16,13 @@ use super::endings::UnderWay;
 use super::{TransactionCoordination, TransactionSlot};
 use crate::coordinators::Coordinators;
 use crate::coordinators::runtime::{OneAsker, Parked, ReadyResponse, Seat};
-use crate::coordinators::transaction_peers::{MarkersToWrite, Outcomes};
+use crate::coordinators::transaction_peers::Outcomes;
 use crate::scheduling::apart::in_steps;
 use coordinator::runtime::{Asker, TransactionMarker};
-use coordinator::transaction::{NeedsProducerId, PreparedTransaction, TransactionShard};
+use coordinator::transaction::{
+    MarkerFate, MarkersToWrite, NeedsProducerId, PreparedTransaction, TransactionShard,
+};
 use model::{BrokerId, ErrorCode, TopicPartition};
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
@@ -64,15 +65,6 @@ impl Ending {
             is_commit: self.prepared.committed,
         }
     }
-}
-
-/// The partitions of an ending by who leads them.
-#[derive(Debug, Default)]
-pub(super) struct ByLeader {
-    pub(super) here: Vec<TopicPartition>,
-    pub(super) elsewhere: BTreeMap<BrokerId, Vec<TopicPartition>>,
-    /// They have no leader, for now.
-    pub(super) nowhere: Vec<TopicPartition>,
 }
 
 /// Partitions that another broker was asked to write markers to.
@@ -255,17 +247,11 @@ impl Coordinators {
     }
 
     fn needs_marker_again(&self, partition: &TopicPartition, outcome: ErrorCode) -> bool {
-        match outcome {
-            ErrorCode::None => false,
-            // What is deleted has no transactions.
-            ErrorCode::UnknownTopicOrPartition => self.transactions.is_in_metadata(partition),
-            // The partition has seen a later end: whatever is to be said about this one has been.
-            ErrorCode::InvalidProducerEpoch | ErrorCode::TransactionCoordinatorFenced => {
-                tracing::warn!(%partition, error = %outcome, "a transaction marker is out of date");
-                false
-            }
-            _ => true,
+        let fate = MarkerFate::of(outcome, partition, &self.transactions.image());
+        if fate == MarkerFate::OutOfDate {
+            tracing::warn!(%partition, error = %outcome, "a transaction marker is out of date");
         }
+        fate == MarkerFate::Unwritten
     }
 }
 

@@ -4,10 +4,9 @@ use super::markers::EndAsker;
 use super::{TransactionSlot, Transactions};
 use crate::coordinators::Coordinators;
 use crate::coordinators::runtime::{Borrowed, PendingResponse, QUICK_PARTITIONS};
-use crate::coordinators::transaction_peers::PartitionsToAdd;
 use coordinator::transaction::{
     AddPartitions, DescribedTransaction, EndTransaction, InitProducerId, ListTransactions,
-    ListedTransaction, Moment, NeedsProducerId, PreparedTransaction, ProducerIdAndEpoch,
+    ListedTransaction, Moment, NeedsProducerId, PartitionsToAdd, PreparedTransaction, ProducerIdAndEpoch,
     TransactionDecision, TransactionShard,
 };
 use coordinator::{Decision, Reply};
