@@ -6,6 +6,7 @@
 //!        v
 //!   RIVERRUN_SEED = n, n + 1, …  each test again, until the time is up ──> the seeds that failed
 //!   --worlds N     N worlds of the crate `sim`, each from its seed, and nothing else
+//!   --cluster      worlds of clusters, for as long as the time allows or `--worlds` says, and nothing else
 //!   --interop      the scenarios of `cargo xtask interop` that draw from `--seed` with each seed, too
 //! ```
 
@@ -48,6 +49,9 @@ pub(crate) struct Options {
     /// So many simulated worlds, each with a seed of its own, and nothing else
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["packages", "interop", "scenarios", "rounds"])]
     worlds: Option<u64>,
+    /// Worlds of clusters, a controller and three brokers, and nothing else; each has a seed of its own
+    #[arg(long, conflicts_with_all = ["packages", "interop", "scenarios", "rounds"])]
+    cluster: bool,
     /// Only this one of them; can be repeated, and goes without the tests
     #[arg(long = "scenario", value_name = "NAME")]
     scenarios: Vec<String>,
@@ -109,8 +113,8 @@ struct Program {
 
 /// Runs the command; fails if a seed has.
 pub(crate) fn run(options: Options) -> Result<()> {
-    if let Some(worlds) = options.worlds {
-        return run_worlds(&options, worlds);
+    if options.cluster || options.worlds.is_some() {
+        return run_worlds(&options, options.worlds.unwrap_or(u64::MAX));
     }
     let interop = Interop::build(&options)?;
     let programs = match options.scenarios.is_empty() {
@@ -178,6 +182,9 @@ fn run_worlds(options: &Options, worlds: u64) -> Result<()> {
     let mut command = Command::new(program);
     for (key, value) in asked {
         command.args([key, &value.to_string()]);
+    }
+    if options.cluster {
+        command.arg("--cluster");
     }
     ensure!(command.status()?.success(), "a world broke a promise");
     Ok(())

@@ -14,17 +14,19 @@ mod producer;
 mod reader;
 mod transactional;
 
-pub(crate) use self::admin::Admin;
-pub(crate) use self::committer::Committer;
-pub(crate) use self::member::Member;
-pub(crate) use self::producer::Producer;
-pub(crate) use self::reader::Reader;
-pub(crate) use self::transactional::{Transactional, offset_key};
+pub(crate) use self::transactional::offset_key;
+
+use self::admin::Admin;
+use self::committer::Committer;
+use self::member::Member;
+use self::producer::Producer;
+use self::reader::Reader;
+use self::transactional::Transactional;
 
 use crate::judge::Judge;
 use crate::protocol::{Answer, Ask};
 use crate::random::Random;
-use crate::schedule::Task;
+use crate::schedule::{MEMBERS, READERS, TRANSACTIONAL, Task};
 use model::{ErrorCode, Uuid};
 use record::{BatchBuilder, BatchHeader};
 use std::collections::BTreeMap;
@@ -78,6 +80,25 @@ pub(crate) trait Client: std::fmt::Debug {
     fn lost(&mut self, desk: &mut Desk<'_>);
     /// Whether all its tasks are done.
     fn is_at_rest(&self) -> bool;
+}
+
+/// The modelled clients, in the places that [`crate::schedule`] has for them; readers read these topics.
+pub(crate) fn modelled_clients(topics: &[&'static str]) -> Vec<Box<dyn Client>> {
+    let mut clients: Vec<Box<dyn Client>> = Vec::new();
+    clients.push(Box::new(Producer::default()));
+    clients.push(Box::new(Producer::default()));
+    for client in TRANSACTIONAL {
+        clients.push(Box::new(Transactional::new(client)));
+    }
+    clients.push(Box::new(Committer::default()));
+    clients.push(Box::new(Admin::default()));
+    for _ in MEMBERS {
+        clients.push(Box::new(Member::default()));
+    }
+    for (at, _) in READERS.iter().enumerate() {
+        clients.push(Box::new(Reader::new(at == 1, topics.to_vec())));
+    }
+    clients
 }
 
 /// The topics that a client knows by their names.

@@ -9,13 +9,17 @@
 //! A request whose answer was lost may have been carried out or not: both are right, but not half.
 //! Records are told apart by their values, which nobody sends twice; offsets that are committed grow.
 
+mod records;
+
+pub(crate) use self::records::ReadRecord;
+
+use self::records::records_of;
 use crate::clients::key_of;
 use crate::node::Observed;
 use crate::protocol::{Fetched, SESSION_TIMEOUT_MS};
 use crate::schedule::KEYED;
 use metadata::MetadataImage;
-use model::{LeaderEpoch, ProducerId, Uuid};
-use record::{Batches, ControlRecord, Decompressor, TransactionResult};
+use model::{LeaderEpoch, Uuid};
 use replication::PartitionKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -60,6 +64,8 @@ pub(crate) struct Judge {
     repeatable: BTreeSet<String>,
     /// What members of a group have handed over.
     handed_over: BTreeMap<(String, PartitionKey), BTreeSet<i64>>,
+    /// Whether leaders change: a new one may not know yet how far its records were replicated.
+    leaders_change: bool,
 }
 
 /// What is known of a partition when it is asked for: an answer may be on its way for long.
@@ -67,6 +73,7 @@ pub(crate) struct Judge {
 pub(crate) struct Floor {
     high_watermark: i64,
     last_stable_offset: i64,
+    log_start_offset: i64,
     is_gone: bool,
 }
 
@@ -88,6 +95,8 @@ struct LogFacts {
     leader_epoch: LeaderEpoch,
     /// Records below may be deleted: somebody has asked for it.
     deletable_end: i64,
+    /// Records below are deleted: somebody was told.
+    deleted_end: i64,
     /// What the last scan has found for who reads committed records.
     committed: BTreeMap<String, i64>,
     scanned_end: Option<i64>,
@@ -128,6 +137,14 @@ struct TopicFacts {
 }
 
 impl Judge {
+    /// That of a cluster, in which leaders change.
+    pub(crate) fn of_cluster() -> Self {
+        Self {
+            leaders_change: true,
+            ..Self::default()
+        }
+    }
+
     /// The first promise that was not kept.
     pub(crate) const fn verdict(&self) -> Option<&Verdict> {
         self.verdict.as_ref()
@@ -236,9 +253,13 @@ impl Judge {
     /// What an answer to a request that is made now may not fall behind.
     pub(crate) fn floor(&self, key: PartitionKey) -> Floor {
         let facts = self.logs.get(&key);
+        let watermarks = facts.filter(|_| !self.leaders_change);
+        let deleted = facts.filter(|_| self.leaders_change);
         Floor {
-            high_watermark: facts.map_or(0, |facts| facts.high_watermark),
-            last_stable_offset: facts.map_or(0, |facts| facts.last_stable_offset),
+            high_watermark: watermarks.map_or(0, |facts| facts.high_watermark),
+            last_stable_offset: watermarks.map_or(0, |facts| facts.last_stable_offset),
+            // What one node has deleted comes back when it dies before it has noted that.
+            log_start_offset: deleted.map_or(0, |facts| facts.deleted_end),
             is_gone: self.is_gone(key.0),
         }
     }
@@ -348,10 +369,14 @@ impl Judge {
         facts.high_watermark = facts.high_watermark.max(high);
         facts.last_stable_offset = facts.last_stable_offset.max(stable);
         let is_deleted = start > facts.deletable_end;
+        let is_back = start < floor.log_start_offset;
         if !is_ordered {
             self.broken("watermarks are in order", detail);
         } else if goes_back {
             self.broken("watermarks never go back", detail);
+        } else if is_back {
+            let detail = format!("{detail}, {} in truth", floor.log_start_offset);
+            self.broken("a log start never goes back", detail);
         } else if is_deleted {
             self.broken("nothing is deleted that nobody deletes", detail);
         }
@@ -371,6 +396,12 @@ impl Judge {
     pub(crate) fn deleting_records(&mut self, key: PartitionKey, offset: i64) {
         let facts = self.logs.entry(key).or_default();
         facts.deletable_end = facts.deletable_end.max(offset);
+    }
+
+    /// Records before an offset are deleted, as somebody was told.
+    pub(crate) fn deleted_records(&mut self, key: PartitionKey, offset: i64) {
+        let facts = self.logs.entry(key).or_default();
+        facts.deleted_end = facts.deleted_end.max(offset);
     }
 
     /// The high watermark that somebody has seen.
@@ -438,15 +469,28 @@ impl Judge {
     }
 
     /// A committed offset was fetched; -1 for none.
-    pub(crate) fn offset_fetched(&mut self, key: OffsetKey, offset: i64, was_gone: bool) {
+    ///
+    /// In a cluster one who does not know yet that another broker coordinates the group sees what was committed
+    /// before: `seen` is what it has seen itself, and none for who knows.
+    pub(crate) fn offset_fetched(
+        &mut self,
+        key: OffsetKey,
+        offset: i64,
+        was_gone: bool,
+        seen: Option<i64>,
+    ) {
         if was_gone {
             let detail = format!("{key:?}: {offset}");
             return self.broken("a deleted topic has no offsets", detail);
         }
         let facts = self.offsets.entry(key.clone()).or_default();
-        let detail = format!("{key:?}: {offset} where {:?} is known", facts.known);
-        let is_known = facts.known.unwrap_or(-1) == offset;
-        let is_later = facts.known.unwrap_or(-1) < offset;
+        let known = match seen.filter(|_| self.leaders_change) {
+            Some(seen) => seen,
+            None => facts.known.unwrap_or(-1),
+        };
+        let detail = format!("{key:?}: {offset} where {known} is known");
+        let is_known = known == offset || facts.known == Some(offset);
+        let is_later = known < offset;
         if facts.forbidden.contains(&offset) {
             self.broken("no offset of an aborted transaction counts", detail);
         } else if !is_known && !is_later {
@@ -567,7 +611,8 @@ impl Judge {
     /// A member of a group that was last heard then is none any more.
     pub(crate) fn expelled(&mut self, group: &str, heard_at_ms: i64) {
         let silent_ms = self.now_ms - heard_at_ms;
-        if silent_ms < i64::from(SESSION_TIMEOUT_MS) {
+        // A coordinator that does not know yet that it is none any more may have heard it last.
+        if !self.leaders_change && silent_ms < i64::from(SESSION_TIMEOUT_MS) {
             let detail = format!("{group}: silent for {silent_ms} ms");
             self.broken("a member that says that it lives stays one", detail);
         }
@@ -712,65 +757,6 @@ impl LogFacts {
         let lost = all.find(|(at, value)| is_lost(**at, value));
         lost.map(|(at, value)| format!("{at}: {}", short(value)))
     }
-}
-
-/// A record that a consumer has read.
-#[derive(Debug)]
-pub(crate) struct ReadRecord {
-    pub(crate) offset: i64,
-    pub(crate) leader_epoch: LeaderEpoch,
-    pub(crate) value: String,
-}
-
-#[derive(Debug, Default)]
-struct ReadRecords {
-    records: Vec<ReadRecord>,
-    /// The offset after the last batch.
-    end: Option<i64>,
-}
-
-/// The records that a consumer shows its application, as a client of Kafka finds them.
-fn records_of(fetched: &Fetched, is_committed: bool) -> Result<ReadRecords, String> {
-    let (mut decompressor, mut scratch) = (Decompressor::default(), Vec::new());
-    // Each begins once: the producer goes on to other transactions.
-    let mut begun: BTreeSet<(i64, ProducerId)> =
-        fetched.aborted.iter().map(|one| (one.1, one.0)).collect();
-    let mut aborted = BTreeSet::new();
-    let mut read = ReadRecords::default();
-    for batch in Batches::new(&fetched.records) {
-        let batch = batch.map_err(|error| error.to_string())?;
-        if !batch.is_crc_valid() {
-            return Err("a checksum is wrong".to_owned());
-        }
-        read.end = Some(batch.next_offset());
-        let producer_id = batch.producer_id();
-        while let Some((first, id)) = begun.first().copied()
-            && first <= batch.last_offset()
-        {
-            begun.pop_first();
-            aborted.insert(id);
-        }
-        let records = batch.records(&mut decompressor, &mut scratch, 1 << 20);
-        for record in records.map_err(|error| error.to_string())? {
-            let record = record.map_err(|error| error.to_string())?;
-            if batch.is_control() {
-                let ended = ControlRecord::parse(&record);
-                if matches!(ended, Ok(ControlRecord::EndTransaction(marker))
-                    if marker.result == TransactionResult::Abort)
-                {
-                    aborted.remove(&producer_id);
-                }
-            } else if !(is_committed && batch.is_transactional() && aborted.contains(&producer_id))
-            {
-                read.records.push(ReadRecord {
-                    offset: record.offset,
-                    leader_epoch: batch.partition_leader_epoch(),
-                    value: String::from_utf8_lossy(record.value.unwrap_or_default()).into_owned(),
-                });
-            }
-        }
-    }
-    Ok(read)
 }
 
 /// The part of a value that tells it from others.

@@ -19,13 +19,15 @@
 //!
 //! `cluster` is a world of its own: a controller, brokers that replicate, and the network between them.
 //!
-//! Reading order: `schedule`, `world`, `judge`, `clients`, `world/live`, `protocol`, `node`, `planted`, `campaign`.
+//! Reading order: `schedule`, `world`, `judge`, `clients`, `world/live`, `protocol`, `node`, `coordinators`, `planted`,
+//! `campaign`.
 
 #![forbid(unsafe_code)]
 
 mod campaign;
 mod clients;
 mod cluster;
+mod coordinators;
 mod disk_faults;
 mod history;
 mod judge;

@@ -13,19 +13,19 @@
 
 mod checkpoints;
 mod cleaning;
-mod coordinator_log;
 mod directories;
 mod frames;
 mod frames_of_groups;
-mod groups;
 mod hosting;
 mod quorum;
 mod serve;
-mod serve_groups;
 mod serve_transactions;
 mod shown;
-mod transactions;
+mod waiters;
 
+use crate::coordinators::{
+    CoordinatorMistakes, Finishing, Groups, OFFSETS_TOPIC, TRANSACTION_TOPIC, Transactions,
+};
 use crate::planted::Planted;
 use crate::protocol::{Answer, Ask};
 use crate::random::Random;
@@ -40,6 +40,7 @@ use controller::{
 use coordinator::group::DeletedTopic;
 use metadata::MetadataImage;
 use model::{BrokerEpoch, ErrorCode, MonotonicTime, Now, ProducerId, RetentionClock, Uuid};
+use record::Batches;
 use replication::{Partition, PartitionKey, PartitionOffsets, VerificationGuard};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -52,10 +53,8 @@ use storage::disk::{Disk, DiskFile, OpenMode};
 use storage::sim::SimDisk;
 
 use self::frames::{Frames, is_of_frame};
-use self::groups::{Groups, OFFSETS_TOPIC};
 use self::hosting::{Hosting, TopicContext};
 use self::quorum::OpenedMetadata;
-use self::transactions::{Finishing, TRANSACTION_TOPIC, Transactions};
 
 pub(crate) use self::frames::Reply;
 pub(crate) use self::shown::{refused_out_of_order, shown_request, shown_response};
@@ -69,7 +68,7 @@ const UPKEEP_MS: i64 = 500;
 /// How long a partition that took no marker is left alone.
 const MARKER_PAUSE_MS: i64 = 100;
 
-type SimPartition = Partition<SimDisk>;
+pub(crate) type SimPartition = Partition<SimDisk>;
 
 /// The node cannot go on: its disk has failed, or holds what it cannot read.
 #[derive(Debug)]
@@ -140,8 +139,8 @@ pub(crate) struct Node {
     is_offline: bool,
     image: Arc<MetadataImage>,
     hosting: Hosting,
-    groups: Groups,
-    transactions: Transactions,
+    groups: Groups<Caller>,
+    transactions: Transactions<Caller>,
     producer_ids: Range<i64>,
     broker_epoch: BrokerEpoch,
     waiting: Vec<Waiting>,
@@ -295,16 +294,26 @@ impl Node {
         now: Now,
     ) -> Result<(), Halted> {
         for partition in partitions {
+            if ![OFFSETS_TOPIC, TRANSACTION_TOPIC].contains(&partition.topic()) {
+                continue;
+            }
+            let epoch = partition.offsets().leader_epoch;
+            let mistakes = CoordinatorMistakes {
+                loads_until: match self.planted {
+                    Planted::LoadsTooLittle => Some(last_batch(partition)?),
+                    _ => None,
+                },
+                ..CoordinatorMistakes::default()
+            };
             match partition.topic() {
                 OFFSETS_TOPIC => {
-                    let image = self.image.clone();
-                    self.groups.load(partition, &image, self.planted, now)?;
+                    let (image, index) = (self.image.clone(), partition.index());
+                    self.groups.take(partition, epoch, mistakes);
+                    self.groups.load(index, &image, mistakes, now)?;
                 }
                 TRANSACTION_TOPIC => {
-                    let prepared = self.transactions.load(partition, self.planted, now)?;
-                    let prepared = prepared.into_iter();
-                    self.unfinished
-                        .extend(prepared.map(|one| (now.monotonic, one)));
+                    self.transactions.take(partition, epoch, mistakes);
+                    self.transactions.load(partition.index(), mistakes, now)?;
                 }
                 _ => {}
             }
@@ -384,6 +393,28 @@ impl Node {
             }
         }
         Ok(())
+    }
+
+    /// Serves a request of a group's member, or about its offsets.
+    fn serve_group(&mut self, caller: Caller, ask: &Ask, now: Now) -> Result<(), Halted> {
+        let uuid = format!("{:032x}", u128::from_be_bytes(self.random.bytes()));
+        let image = self.image.clone();
+        let served = self.groups.serve(caller, ask, (&image, &uuid), now)?;
+        served.or_else(|error| self.refuse(caller, ask, error))
+    }
+
+    /// The offset of a transaction, once its coordinator knows of the partition.
+    fn commit_in_transaction(
+        &mut self,
+        caller: Caller,
+        ask: &Ask,
+        guard: Option<VerificationGuard>,
+        now: Now,
+    ) -> Result<(), Halted> {
+        let image = self.image.clone();
+        let groups = &mut self.groups;
+        let served = groups.commit_in_transaction(caller, ask, (&image, guard), now)?;
+        served.or_else(|error| self.refuse(caller, ask, error))
     }
 
     /// Goes on without the log directory that an error is about, if it can.
@@ -679,7 +710,21 @@ impl Node {
     }
 }
 
-/// Makes a log directory, unless it is there.
+/// Where the last batch begins.
+fn last_batch(partition: &SimPartition) -> Result<i64, Halted> {
+    let offsets = partition.offsets();
+    let (mut offset, mut last) = (offsets.log_start_offset, offsets.log_start_offset);
+    while offset < offsets.log_end_offset {
+        let bytes = partition.read_bytes(offset, 1 << 20)?;
+        for batch in Batches::new(&bytes) {
+            let batch = batch?;
+            last = batch.base_offset();
+            offset = batch.next_offset();
+        }
+    }
+    Ok(last)
+}
+
 /// Cuts the last byte off every snapshot of producers in a log directory.
 fn tear_snapshots(disk: &SimDisk, path: &Path) -> std::io::Result<()> {
     for entry in disk.list(path)? {
@@ -694,6 +739,7 @@ fn tear_snapshots(disk: &SimDisk, path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Makes a log directory, unless it is there.
 fn make_directory(disk: &SimDisk, path: &Path) -> std::io::Result<()> {
     match disk.create_directory(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}

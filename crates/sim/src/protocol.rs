@@ -174,6 +174,41 @@ pub(crate) struct Joined {
     pub(crate) members: Vec<String>,
 }
 
+impl Answer {
+    /// Why it says no.
+    pub(crate) const fn error(&self) -> ErrorCode {
+        match self {
+            Self::Metadata { error, .. }
+            | Self::Produced { error, .. }
+            | Self::Producer { error, .. }
+            | Self::Done { error }
+            | Self::Offset { error, .. }
+            | Self::Created { error, .. }
+            | Self::Synced { error, .. } => *error,
+            Self::Fetched(fetched) => fetched.error,
+            Self::Joined(joined) => joined.error,
+            Self::Body(_) => ErrorCode::None,
+        }
+    }
+
+    /// What is said in its place when it may not be said.
+    pub(crate) fn refused(mut self, refusal: ErrorCode) -> Self {
+        match &mut self {
+            Self::Metadata { error, .. }
+            | Self::Produced { error, .. }
+            | Self::Producer { error, .. }
+            | Self::Done { error }
+            | Self::Offset { error, .. }
+            | Self::Created { error, .. }
+            | Self::Synced { error, .. } => *error = refusal,
+            Self::Fetched(fetched) => *fetched = Fetched::refused(refusal),
+            Self::Joined(joined) => joined.error = refusal,
+            Self::Body(_) => {}
+        }
+        self
+    }
+}
+
 impl Ask {
     /// The answer that refuses it.
     pub(crate) fn refused(&self, error: ErrorCode) -> Answer {

@@ -271,12 +271,25 @@ fn any_topic(random: &mut Random) -> &'static str {
     }
 }
 
-fn steady(random: &mut Random) -> &'static str {
+pub(crate) fn steady(random: &mut Random) -> &'static str {
     STEADY[random.below(2) as usize]
 }
 
-fn partition(random: &mut Random) -> i32 {
+pub(crate) fn partition(random: &mut Random) -> i32 {
     random.below(STEADY_PARTITIONS.unsigned_abs().into()) as i32
+}
+
+/// A transaction of one of the modelled producers.
+pub(crate) fn any_transaction(random: &mut Random) -> (usize, Task) {
+    let client = TRANSACTIONAL[random.below(2) as usize];
+    let count = random.between(1, 3);
+    let write = |random: &mut Random| (steady(random), partition(random), 1 + random.below(3));
+    let task = Task::Transaction {
+        writes: (0..count).map(|_| write(random)).collect(),
+        commits_offset: random.percent(40),
+        is_commit: random.percent(70),
+    };
+    (client, task)
 }
 
 fn any_task(random: &mut Random) -> (usize, Task) {
@@ -293,18 +306,7 @@ fn any_task(random: &mut Random) -> (usize, Task) {
             };
             (client, task)
         }
-        36..58 => {
-            let client = TRANSACTIONAL[random.below(2) as usize];
-            let count = random.between(1, 3);
-            let write =
-                |random: &mut Random| (steady(random), partition(random), 1 + random.below(3));
-            let task = Task::Transaction {
-                writes: (0..count).map(|_| write(random)).collect(),
-                commits_offset: random.percent(40),
-                is_commit: random.percent(70),
-            };
-            (client, task)
-        }
+        36..58 => any_transaction(random),
         58..70 => {
             let topic = any_topic(random);
             (COMMITTER, Task::CommitOffset { topic })

@@ -14,9 +14,7 @@ mod faults;
 mod live;
 
 use self::live::Live;
-use crate::clients::{
-    Admin, Client, Committer, Desk, Member, Producer, Reader, START_WALL_MS, Transactional,
-};
+use crate::clients::{Client, Desk, START_WALL_MS, modelled_clients};
 use crate::disk_faults::DiskFaults;
 use crate::history::History;
 use crate::judge::{Judge, Verdict};
@@ -25,7 +23,8 @@ use crate::planted::Planted;
 use crate::protocol::{Answer, Ask};
 use crate::random::Random;
 use crate::schedule::{
-    CHAOS_MS, Happening, LIVE, MEMBERS, READERS, STEADY_PARTITIONS, Schedule, TRANSACTIONAL,
+    CHAOS_MS, FLEETING, Happening, KEYED, LIVE, MEMBERS, READERS, STEADY, STEADY_PARTITIONS,
+    Schedule,
 };
 use config::ServerConfig;
 use model::{MonotonicTime, Now};
@@ -132,20 +131,8 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(schedule: Schedule, planted: Planted, keeps_lines: bool) -> Self {
-        let mut clients: Vec<Box<dyn Client>> = Vec::new();
-        clients.push(Box::new(Producer::default()));
-        clients.push(Box::new(Producer::default()));
-        for client in TRANSACTIONAL {
-            clients.push(Box::new(Transactional::new(client)));
-        }
-        clients.push(Box::new(Committer::default()));
-        clients.push(Box::new(Admin::default()));
-        for _ in MEMBERS {
-            clients.push(Box::new(Member::default()));
-        }
-        for (at, _) in READERS.iter().enumerate() {
-            clients.push(Box::new(Reader::new(at == 1)));
-        }
+        let topics = [&STEADY[..], &FLEETING[..], &[KEYED]].concat();
+        let clients = modelled_clients(&topics);
         let seat = |client| Seat {
             client,
             connection: 0,

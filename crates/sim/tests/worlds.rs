@@ -116,6 +116,12 @@ fn mistakes_planted_in_clusters_are_found() {
         PlantedInCluster::NeverCuts,
         PlantedInCluster::ForgetsProducers,
         PlantedInCluster::LeadsByOldMetadata,
+        PlantedInCluster::CoordinatorAnswersEarly,
+        PlantedInCluster::LoadsToHighWatermark,
+        PlantedInCluster::CoordinatorServesOn,
+        PlantedInCluster::AsksNoCoordinator,
+        PlantedInCluster::DeletesAlone,
+        PlantedInCluster::ListsOldEnds,
     ];
     let left = Mutex::new(quick.into_iter());
     let missed = Mutex::new(Vec::new());

@@ -92,7 +92,7 @@ impl Client for Committer {
             },
             (Stage::Looking(key), Answer::Offset { error, offset }) => match error {
                 ErrorCode::None => {
-                    desk.judge.offset_fetched(key, offset, self.was_gone);
+                    desk.judge.offset_fetched(key, offset, self.was_gone, None);
                     self.tasks.pop_front();
                 }
                 ErrorCode::UnknownTopicId => {

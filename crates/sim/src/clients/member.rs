@@ -6,7 +6,7 @@ use crate::judge::OffsetKey;
 use crate::protocol::{Answer, Ask};
 use crate::schedule::{STEADY, STEADY_PARTITIONS, Task};
 use model::{ErrorCode, Uuid};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 const GROUP: &str = "members";
 /// How often a member says that it lives, or commits.
@@ -25,6 +25,8 @@ pub(crate) struct Member {
     asked_at_ms: i64,
     /// When it last said that it lives, and was heard.
     heard_at_ms: Option<i64>,
+    /// The committed offsets that it knows of.
+    seen: BTreeMap<OffsetKey, i64>,
 }
 
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -134,6 +136,8 @@ impl Member {
         }
         match (error, self.sent.take()) {
             (ErrorCode::None, Some(Sent::Commit(key, offset))) => {
+                let seen = self.seen.entry(key.clone()).or_insert(offset);
+                *seen = offset.max(*seen);
                 desk.judge.offset_known(key, offset);
             }
             (ErrorCode::None, _) => {}
@@ -202,7 +206,9 @@ impl Client for Member {
             },
             Answer::Offset { error, offset } => {
                 if let (ErrorCode::None, Some(Sent::Look(key))) = (error, self.sent.take()) {
-                    desk.judge.offset_fetched(key, offset, false);
+                    let seen = self.seen.entry(key.clone()).or_insert(-1);
+                    desk.judge.offset_fetched(key, offset, false, Some(*seen));
+                    *seen = offset.max(*seen);
                 }
             }
             Answer::Done { error } => self.done(error, desk),

@@ -3,7 +3,7 @@
 use super::{Client, Desk, KnownTopics};
 use crate::judge::Floor;
 use crate::protocol::{Answer, Ask};
-use crate::schedule::{FLEETING, KEYED, STEADY, STEADY_PARTITIONS, Task};
+use crate::schedule::{STEADY_PARTITIONS, Task};
 use model::ErrorCode;
 use replication::PartitionKey;
 use std::collections::BTreeMap;
@@ -13,6 +13,7 @@ const POLL_MS: i64 = 150;
 #[derive(Debug)]
 pub(crate) struct Reader {
     is_committed: bool,
+    names: Vec<&'static str>,
     topics: KnownTopics,
     offsets: BTreeMap<PartitionKey, i64>,
     turn: usize,
@@ -21,9 +22,11 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    pub(crate) fn new(is_committed: bool) -> Self {
+    /// It reads these topics.
+    pub(crate) fn new(is_committed: bool, names: Vec<&'static str>) -> Self {
         Self {
             is_committed,
+            names,
             topics: KnownTopics::default(),
             offsets: BTreeMap::new(),
             turn: 0,
@@ -41,8 +44,7 @@ impl Client for Reader {
             return;
         }
         self.is_waiting = true;
-        let topics = [&STEADY[..], &FLEETING[..], &[KEYED]].concat();
-        let topic = topics[self.turn / STEADY_PARTITIONS as usize % topics.len()];
+        let topic = self.names[self.turn / STEADY_PARTITIONS as usize % self.names.len()];
         let Some(topic_id) = self.topics.find(topic, desk) else {
             return;
         };

@@ -4,18 +4,28 @@
 //! ```text
 //!   metadata log, followed by fetch ──> image ──> roles ──> partitions, fetchers        (hosting)
 //!   BrokerLife ──> registration, heartbeats
-//!   leader: appends, fetch sessions, proposals of in-sync replicas                       (serving)
+//!   leader: appends, reads, deletes                                              (client_requests)
+//!           fetch sessions, proposals of in-sync replicas                                (serving)
 //!   follower: ReplicaFetcher ──> Fetch ──> steps on its logs                             (fetching)
+//!   groups, transactions: hosted partitions of their topics                            (coordinating)
+//!   ends of transactions ──> markers here, and at other leaders              (endings, outgoing)
 //! ```
 
+mod client_requests;
+mod coordinating;
+mod endings;
 mod fetching;
 mod hosting;
+mod outgoing;
 mod serving;
+mod waiting;
 
 use super::controller::CLUSTER_ID;
 use super::judge::{Log, ReplicaRecord, ReplicaView, records_of};
 use super::message::{Answer, Ask, Caller, Channel, Outbox, QuorumContent};
 use super::planted::PlantedInCluster;
+use crate::coordinators::{Groups, Transactions};
+use crate::protocol::{self, ProducerKey};
 use crate::random::Random;
 use config::ServerConfig;
 use controller::brokers::NewRegistration;
@@ -27,12 +37,17 @@ use controller::{
     AllocateProducerIds, BrokerLife, BrokerLifeRequest, BrokerLifeSettings, BrokerState,
     ControllerRequest, ControllerResponse, MetadataChange,
 };
+use coordinating::{Loading, Verifying};
+use coordinator::transaction::{MarkersToWrite, PartitionsToAdd};
+use endings::Ending;
 use fetching::Fetcher;
+use hosting::Found;
 use metadata::{Endpoint, MetadataImage};
 use model::{BrokerEpoch, BrokerId, ErrorCode, MonotonicTime, Now, Uuid};
+use outgoing::Outgoing;
 use raft::{Content, SnapshotPiece, Timeouts};
-use replication::{FetchSessionCache, LogHost, Partition, PartitionKey, Role};
-use serving::{HeldFetch, WaitingProduce};
+use replication::{FetchSessionCache, LogHost, PartitionKey, Role};
+use serving::HeldFetch;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -42,8 +57,9 @@ use storage::boot_id::{forget_boot_id, has_machine_stopped};
 use storage::clean_shutdown::{take_clean_shutdown, write_clean_shutdown};
 use storage::disk::Disk;
 use storage::sim::SimDisk;
+use waiting::{Gathering, WaitingAnswer, WaitingMarkers};
 
-type SimPartition = Partition<SimDisk>;
+use crate::node::SimPartition;
 
 /// The log directory of every broker.
 const LOGS: &str = "/logs";
@@ -51,6 +67,8 @@ const LOGS: &str = "/logs";
 const REQUEST_TIMEOUT_MS: i64 = 2_000;
 const UPKEEP_MS: i64 = 500;
 const LAG_MAX_MS: i64 = 4_000;
+/// How long a coordinator takes at most until it has replayed its log.
+const LOAD_DELAY_MS: i64 = 200;
 
 const LIFE: BrokerLifeSettings = BrokerLifeSettings {
     heartbeat_interval_ms: 700,
@@ -121,21 +139,43 @@ pub(super) struct BrokerNode {
     has_machine_stopped: bool,
     /// The logs are open, and follow the metadata.
     is_hosting: bool,
+    found: Found,
     host: Arc<LogHost<SimDisk>>,
     partitions: BTreeMap<PartitionKey, Arc<SimPartition>>,
     roles: BTreeMap<PartitionKey, Role>,
     fetchers: BTreeMap<BrokerId, Fetcher>,
     sessions: FetchSessionCache,
     held: Vec<HeldFetch>,
-    producing: Vec<WaitingProduce>,
+    answers: Vec<WaitingAnswer>,
+    groups: Groups<Caller>,
+    transactions: Transactions<Caller>,
+    /// Coordinators that have yet to replay their logs.
+    loading: Loading,
+    /// Ends of transactions that are on their way, and which of them has asked what.
+    endings: BTreeMap<u64, Ending>,
+    asked_of: BTreeMap<u64, u64>,
+    markers_out: Outgoing<MarkersToWrite>,
+    adding_out: Outgoing<PartitionsToAdd>,
+    /// Batches whose transactions other brokers are asked about.
+    verifying: BTreeMap<u64, Verifying>,
+    gatherings: BTreeMap<u64, Gathering>,
+    markers: WaitingMarkers,
+    number_count: u64,
     producer_ids: Range<i64>,
     /// Who waits for an id of a producer.
-    id_askers: Vec<Caller>,
+    id_askers: Vec<(Caller, protocol::Ask)>,
     is_asking_ids: bool,
     /// The partitions of the request for in-sync replicas that is under way.
     asked_isr: Vec<PartitionKey>,
     upkeep_at: MonotonicTime,
     check_at: MonotonicTime,
+}
+
+fn outcomes_of(answer: Option<Answer>) -> Option<Vec<Vec<ErrorCode>>> {
+    match answer {
+        Some(Answer::Outcomes(outcomes)) => Some(outcomes),
+        _ => None,
+    }
 }
 
 fn known_epoch(image: &MetadataImage, id: BrokerId) -> Option<BrokerEpoch> {
@@ -148,13 +188,21 @@ fn log_host(disk: &SimDisk) -> Arc<LogHost<SimDisk>> {
     Arc::new(host)
 }
 
-impl BrokerNode {
-    /// Starts on what the disk holds.
-    pub(super) fn start(
+/// What a start has found in the log directory.
+struct Opened {
+    metadata: ObservedMetadataLog<SimDisk>,
+    directory_id: Uuid,
+    is_clean: bool,
+    has_machine_stopped: bool,
+    previous_broker_epoch: BrokerEpoch,
+}
+
+impl Opened {
+    fn of(
         disk: &SimDisk,
-        config: &Arc<ServerConfig>,
+        config: &ServerConfig,
         planted: PlantedInCluster,
-        mut random: Random,
+        random: &mut Random,
         now: Now,
     ) -> Result<Self, String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
@@ -188,11 +236,31 @@ impl BrokerNode {
         if planted == PlantedInCluster::ClaimsCleanShutdown {
             previous_broker_epoch = known_epoch(metadata.image(), config.node_id);
         }
+        Ok(Self {
+            metadata,
+            directory_id,
+            is_clean: mark.is_some(),
+            has_machine_stopped,
+            previous_broker_epoch: previous_broker_epoch.unwrap_or(BrokerEpoch::NONE),
+        })
+    }
+}
+
+impl BrokerNode {
+    /// Starts on what the disk holds.
+    pub(super) fn start(
+        disk: &SimDisk,
+        config: &Arc<ServerConfig>,
+        planted: PlantedInCluster,
+        mut random: Random,
+        now: Now,
+    ) -> Result<Self, String> {
+        let opened = Opened::of(disk, config, planted, &mut random, now)?;
         let registration = registration(
             config.node_id,
             Uuid::from_bytes(random.bytes()),
-            directory_id,
-            previous_broker_epoch.unwrap_or(BrokerEpoch::NONE),
+            opened.directory_id,
+            opened.previous_broker_epoch,
         );
         let mut node = Self {
             id: config.node_id,
@@ -200,20 +268,32 @@ impl BrokerNode {
             config: config.clone(),
             planted,
             random,
-            image: metadata.image().clone(),
-            metadata,
+            image: opened.metadata.image().clone(),
+            metadata: opened.metadata,
             quorum_request: 0,
             life: BrokerLife::new(LIFE, registration, now.monotonic),
-            is_clean: mark.is_some(),
-            has_machine_stopped,
+            is_clean: opened.is_clean,
+            has_machine_stopped: opened.has_machine_stopped,
             is_hosting: false,
+            found: Found::default(),
             host: log_host(disk),
             partitions: BTreeMap::new(),
             roles: BTreeMap::new(),
             fetchers: BTreeMap::new(),
             sessions: FetchSessionCache::new(100),
             held: Vec::new(),
-            producing: Vec::new(),
+            answers: Vec::new(),
+            groups: Groups::default(),
+            transactions: Transactions::default(),
+            loading: Loading::new(),
+            endings: BTreeMap::new(),
+            asked_of: BTreeMap::new(),
+            markers_out: Outgoing::default(),
+            adding_out: Outgoing::default(),
+            verifying: BTreeMap::new(),
+            gatherings: BTreeMap::new(),
+            markers: WaitingMarkers::default(),
+            number_count: 0,
             producer_ids: 0..0,
             id_askers: Vec::new(),
             is_asking_ids: false,
@@ -223,7 +303,9 @@ impl BrokerNode {
         };
         match planted {
             PlantedInCluster::DeletesStraysEarly => node.delete_strays()?,
-            PlantedInCluster::LeadsByOldMetadata => node.begin_hosting(now)?,
+            PlantedInCluster::LeadsByOldMetadata => {
+                node.begin_hosting(now, &mut Outbox::default())?;
+            }
             _ => {}
         }
         Ok(node)
@@ -239,22 +321,28 @@ impl BrokerNode {
     ) -> Result<(), String> {
         self.host.leaders().note_time(now.monotonic);
         match ask {
-            Ask::Metadata => out.answer(caller, Answer::Metadata(self.leaders())),
-            Ask::InitProducerId => self.id_askers.push(caller),
-            Ask::Produce {
-                topic_id,
-                partition,
-                records,
-            } => self.produce(caller, (topic_id, partition), records, now, out)?,
-            Ask::Fetch {
-                topic_id,
-                partition,
-                leader_epoch,
-                offset,
-            } => {
-                let fetched = self.fetch((topic_id, partition), leader_epoch, offset);
-                out.answer(caller, Answer::Fetched(fetched));
+            Ask::Leaders => out.answer(caller, Answer::Leaders(self.leaders())),
+            Ask::Client(ask, leader_epoch) => {
+                self.serve_client(caller, ask, leader_epoch, now, out)?;
             }
+            Ask::EndOffset {
+                log,
+                leader_epoch,
+                is_committed,
+            } => {
+                let end_offset = self.end_offset(log, leader_epoch, is_committed);
+                out.answer(caller, Answer::EndOffset(end_offset));
+            }
+            Ask::EpochEnd {
+                log,
+                leader_epoch,
+                epoch,
+            } => {
+                let end = self.epoch_end(log, leader_epoch, epoch);
+                out.answer(caller, Answer::EpochEnd(end));
+            }
+            Ask::WriteMarkers(all) => self.take_markers(caller, all, now, out)?,
+            Ask::AddPartitions(all) => self.take_partitions(caller, &all, now, out)?,
             Ask::ReplicaFetch(bytes) => self.replica_fetch(caller, &bytes, now, out),
             Ask::ReplicaListOffsets(bytes) => self.replica_list_offsets(caller, &bytes, out),
             Ask::Quorum(..) | Ask::Control(_) => {}
@@ -272,17 +360,33 @@ impl BrokerNode {
     ) -> Result<(), String> {
         self.host.leaders().note_time(now.monotonic);
         match channel {
-            Channel::Quorum => self.quorum_answered(answer, now)?,
+            Channel::Quorum => self.quorum_answered(answer, now, out)?,
             Channel::Heartbeats => self.life_answered(answer, now)?,
             Channel::InSyncReplicas => self.isr_answered(answer, now),
-            Channel::Controller => self.ids_answered(answer),
+            Channel::Controller => self.ids_answered(answer, now, out)?,
+            Channel::Markers(leader) => {
+                for (asked, outcomes) in self.markers_out.answered(leader, outcomes_of(answer)) {
+                    self.markers_answered(asked, &outcomes, now, out)?;
+                }
+            }
+            Channel::Verification(coordinator) => {
+                let told = self.adding_out.answered(coordinator, outcomes_of(answer));
+                for (number, outcomes) in told {
+                    self.verified(number, &outcomes, now, out)?;
+                }
+            }
             Channel::Fetcher(leader) => self.fetcher_answered(leader, answer, now)?,
             Channel::Client(_) => {}
         }
         self.poll(now, out)
     }
 
-    fn quorum_answered(&mut self, answer: Option<Answer>, now: Now) -> Result<(), String> {
+    fn quorum_answered(
+        &mut self,
+        answer: Option<Answer>,
+        now: Now,
+        out: &mut Outbox,
+    ) -> Result<(), String> {
         let number = self.quorum_request;
         let Some(Answer::Quorum {
             error,
@@ -323,7 +427,7 @@ impl BrokerNode {
             content,
         };
         match self.metadata.handle_answer(number, answer, now) {
-            Ok(Some(change)) => self.publish(&change, now)?,
+            Ok(Some(change)) => self.publish(&change, now, out)?,
             Ok(None) => {}
             Err(error) if error.is_final() => return Err(error.to_string()),
             Err(_) => {}
@@ -333,7 +437,7 @@ impl BrokerNode {
             let _ = self.metadata.complete_snapshot(written, now.wall_ms);
         }
         if !self.is_hosting && self.is_registration_followed() {
-            self.begin_hosting(now)?;
+            self.begin_hosting(now, out)?;
         }
         Ok(())
     }
@@ -345,13 +449,21 @@ impl BrokerNode {
             && known.is_some_and(|broker| Some(broker.epoch) == self.life.broker_epoch())
     }
 
-    fn publish(&mut self, change: &MetadataChange, now: Now) -> Result<(), String> {
+    fn publish(
+        &mut self,
+        change: &MetadataChange,
+        now: Now,
+        out: &mut Outbox,
+    ) -> Result<(), String> {
         self.life
             .note_metadata(change.delta.after.provenance.last_offset);
         if self.is_hosting {
             self.apply(&change.delta, now)?;
         }
         self.image = change.delta.after.clone();
+        if self.is_hosting {
+            self.coordinators_follow(&change.delta, now, out)?;
+        }
         Ok(())
     }
 
@@ -376,13 +488,51 @@ impl BrokerNode {
         Ok(())
     }
 
-    fn ids_answered(&mut self, answer: Option<Answer>) {
+    fn ids_answered(
+        &mut self,
+        answer: Option<Answer>,
+        now: Now,
+        out: &mut Outbox,
+    ) -> Result<(), String> {
         self.is_asking_ids = false;
         if let Some(Answer::Control(Ok(response))) = answer
             && let ControllerResponse::AllocateProducerIds(Ok(block)) = *response
         {
             self.producer_ids = block.first..block.first + block.count;
+            for (caller, ask) in std::mem::take(&mut self.id_askers) {
+                self.serve_producer_id(caller, ask, now, out)?;
+            }
         }
+        Ok(())
+    }
+
+    /// Gives a producer an id: a new one, or that of its transactional id.
+    fn serve_producer_id(
+        &mut self,
+        caller: Caller,
+        ask: protocol::Ask,
+        now: Now,
+        out: &mut Outbox,
+    ) -> Result<(), String> {
+        let has_name = !matches!(
+            ask,
+            protocol::Ask::InitProducerId {
+                transactional_id: None,
+                ..
+            }
+        );
+        if has_name {
+            return self.serve_transaction(caller, ask, now, out);
+        }
+        match self.producer_ids.next() {
+            Some(id) => {
+                let producer = ProducerKey { id, epoch: 0 };
+                let error = ErrorCode::None;
+                out.tell(caller, protocol::Answer::Producer { error, producer });
+            }
+            None => self.id_askers.push((caller, ask)),
+        }
+        Ok(())
     }
 
     /// Does all that is due, and asks for what is next.
@@ -402,32 +552,31 @@ impl BrokerNode {
             let ask = Ask::Control(Box::new(request));
             out.ask(0, Channel::Heartbeats, ask, REQUEST_TIMEOUT_MS);
         }
-        self.give_producer_ids(out);
+        self.ask_producer_ids(out);
         self.propose_isr(now, out);
         self.poll_fetchers(now, out);
         if self.upkeep_at <= now.monotonic {
             self.upkeep_at = now.monotonic.plus_ms(UPKEEP_MS);
             self.keep_up(now)?;
+            self.abort_timed_out(now)?;
         }
         if self.check_at <= now.monotonic {
             self.check_at = now.monotonic.plus_ms(LAG_MAX_MS / 2);
             self.check_followers(now);
         }
+        self.keep_coordinating(now, out)?;
         self.go_on(now, out);
+        self.poll_waiting(now, out)?;
+        self.poll_coordinators(now, out)?;
+        self.markers_out.poll(out);
+        self.adding_out.poll(out);
         Ok(())
     }
 
-    fn give_producer_ids(&mut self, out: &mut Outbox) {
-        while !self.id_askers.is_empty()
-            && let Some(id) = self.producer_ids.next()
-        {
-            let caller = self.id_askers.remove(0);
-            out.answer(caller, Answer::ProducerId(Ok(id)));
-        }
+    fn ask_producer_ids(&mut self, out: &mut Outbox) {
         let Some(broker_epoch) = self.life.broker_epoch() else {
-            for caller in self.id_askers.drain(..) {
-                let error = ErrorCode::CoordinatorNotAvailable;
-                out.answer(caller, Answer::ProducerId(Err(error)));
+            for (caller, ask) in self.id_askers.drain(..) {
+                out.tell(caller, ask.refused(ErrorCode::CoordinatorNotAvailable));
             }
             return;
         };
@@ -452,6 +601,9 @@ impl BrokerNode {
                 .leaders()
                 .with_proposals(|proposals| proposals.retry_at()),
             self.held.iter().map(HeldFetch::deadline).min(),
+            self.answers.iter().map(|one| one.deadline).min(),
+            self.markers.deadline(),
+            self.coordinators_deadline(),
             Some(self.check_at),
         ];
         let deadlines = deadlines.into_iter().flatten();
@@ -466,6 +618,11 @@ impl BrokerNode {
     /// Whether it may stop.
     pub(super) fn may_stop(&self) -> bool {
         self.life.state() == BrokerState::ShuttingDown
+    }
+
+    /// Whether it takes connections.
+    pub(super) const fn is_listening(&self) -> bool {
+        self.is_hosting
     }
 
     /// Whether it serves, unfenced.
@@ -507,6 +664,7 @@ impl BrokerNode {
                 is_leader: partition.role().is_leader(),
                 leader_epoch: offsets.leader_epoch,
                 log_start_offset: offsets.log_start_offset,
+                last_stable_offset: offsets.last_stable_offset,
                 high_watermark: offsets.high_watermark,
                 log_end_offset: offsets.log_end_offset,
             }
@@ -538,6 +696,6 @@ impl BrokerNode {
 
     /// Whether nothing is left to be done.
     pub(super) fn is_at_rest(&self) -> bool {
-        self.producing.is_empty() && self.id_askers.is_empty()
+        self.answers.is_empty() && self.id_askers.is_empty() && self.is_coordination_at_rest()
     }
 }

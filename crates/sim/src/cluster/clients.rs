@@ -1,19 +1,25 @@
-//! Clients of a cluster: idempotent producers that ask for all acknowledgements, and readers. Each tells the
-//! judge what it sends and what it hears.
+//! The clients of a cluster: those of the world of one node, each with what finds the broker that its request is for.
+//!
+//! ```text
+//!   Client ── Ask ──> Routed: leader of the partition, or of the coordinator's ──> a broker
+//!                       │ not known, or out of date: any broker is asked who leads what
+//!   Client <── Answer ──┘
+//! ```
+//!
+//! A client has one request on its way; those that it wants together go one after the other.
 
-use super::judge::{Judge, Log};
-use super::message::{Answer, Ask, FetchedRecords, PartitionLeader};
-use super::schedule::{BROKERS, NodeId, PARTITIONS, TOPICS};
-use crate::clients::batch;
+use super::message::{Answer, Ask, PartitionLeader};
+use super::probes::Probes;
+use super::schedule::{BROKERS, NodeId};
+use crate::clients::{Client, Desk};
+use crate::coordinators::{OFFSETS_TOPIC, TRANSACTION_TOPIC};
+use crate::judge::Judge;
+use crate::protocol;
 use crate::random::Random;
-use model::{ErrorCode, ProducerEpoch, ProducerId, Uuid};
-use record::BatchHeader;
+use crate::schedule::Task;
+use coordinator::partition_for;
+use model::{ErrorCode, LeaderEpoch, Uuid};
 use std::collections::{BTreeMap, VecDeque};
-
-/// How long a client waits before it tries again.
-const RETRY_MS: (i64, i64) = (20, 300);
-/// How long a reader waits before it reads on.
-const POLL_MS: i64 = 120;
 
 /// What a client does next.
 #[derive(Debug)]
@@ -28,17 +34,21 @@ pub(super) enum Act {
 
 /// Who leads what, as a client was told.
 #[derive(Debug, Default)]
-pub(super) struct Leaders {
-    known: BTreeMap<(usize, i32), PartitionLeader>,
+struct Leaders {
+    known: BTreeMap<(&'static str, i32), PartitionLeader>,
     is_stale: bool,
 }
 
-impl Leaders {
-    fn of(&self, topic: usize, partition: i32) -> Option<PartitionLeader> {
-        let known = self.known.get(&(topic, partition)).copied();
-        known.filter(|one| !self.is_stale && one.leader.0 > 0)
-    }
+/// Which broker a request is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Target {
+    Any,
+    Leader(NodeId, LeaderEpoch),
+    /// The leader is not known.
+    Unknown,
+}
 
+impl Leaders {
     fn take(&mut self, all: Vec<PartitionLeader>) {
         self.is_stale = false;
         for one in all {
@@ -49,262 +59,210 @@ impl Leaders {
             }
         }
     }
+
+    fn target(&self, leader: Option<&PartitionLeader>) -> Target {
+        match leader.filter(|one| !self.is_stale && one.leader.0 > 0) {
+            Some(one) => Target::Leader(one.leader.0 as usize, one.leader_epoch),
+            None => Target::Unknown,
+        }
+    }
+
+    fn of_topic(&self, topic: &str, partition: i32) -> Target {
+        let mut known = self.known.values();
+        self.target(known.find(|one| one.topic == topic && one.partition == partition))
+    }
+
+    fn of_id(&self, topic_id: Uuid, partition: i32) -> Target {
+        let mut known = self.known.values();
+        self.target(known.find(|one| one.topic_id == topic_id && one.partition == partition))
+    }
+
+    /// The leader of the partition that coordinates an id.
+    fn coordinator(&self, topic: &str, id: &str) -> Target {
+        let known = self.known.keys().filter(|(of, _)| *of == topic);
+        match i32::try_from(known.count()) {
+            Ok(count) if count > 0 => self.of_topic(topic, partition_for(id, count)),
+            _ => Target::Unknown,
+        }
+    }
+
+    /// Whom a request is for.
+    fn route(&self, ask: &protocol::Ask) -> Target {
+        match ask {
+            protocol::Ask::Produce {
+                topic_id,
+                partition,
+                ..
+            }
+            | protocol::Ask::Fetch {
+                topic_id,
+                partition,
+                ..
+            } => self.of_id(*topic_id, *partition),
+            protocol::Ask::DeleteRecords {
+                topic, partition, ..
+            } => self.of_topic(topic, *partition),
+            protocol::Ask::InitProducerId {
+                transactional_id: Some(id),
+                ..
+            }
+            | protocol::Ask::EndTransaction {
+                transactional_id: id,
+                ..
+            } => self.coordinator(TRANSACTION_TOPIC, id),
+            protocol::Ask::CommitInTransaction { group, .. }
+            | protocol::Ask::CommitOffset { group, .. }
+            | protocol::Ask::FetchOffset { group, .. }
+            | protocol::Ask::Join { group, .. }
+            | protocol::Ask::Sync { group, .. }
+            | protocol::Ask::Heartbeat { group, .. } => self.coordinator(OFFSETS_TOPIC, group),
+            protocol::Ask::Metadata { .. }
+            | protocol::Ask::InitProducerId { .. }
+            | protocol::Ask::CreateTopic { .. }
+            | protocol::Ask::DeleteTopic { .. }
+            | protocol::Ask::AlterConfig { .. } => Target::Any,
+        }
+    }
+}
+
+/// Whether a client that hears this looks for the leader again.
+const fn is_elsewhere(error: ErrorCode) -> bool {
+    matches!(
+        error,
+        ErrorCode::NotLeaderOrFollower
+            | ErrorCode::NotCoordinator
+            | ErrorCode::CoordinatorNotAvailable
+            | ErrorCode::FencedLeaderEpoch
+            | ErrorCode::UnknownLeaderEpoch
+            | ErrorCode::UnknownTopicId
+            | ErrorCode::UnknownTopicOrPartition
+            | ErrorCode::KafkaStorageError
+            | ErrorCode::RequestTimedOut
+    )
 }
 
 /// A client of the cluster.
 #[derive(Debug)]
-pub(super) enum Client {
-    Producer(Producer),
-    Reader(Reader),
+pub(super) struct Routed {
+    number: usize,
+    client: Box<dyn Client>,
+    leaders: Leaders,
+    queue: VecDeque<(i32, protocol::Ask)>,
+    next_correlation: i32,
+    sleep_ms: Option<i64>,
+    probes: Probes,
 }
 
-impl Client {
-    pub(super) fn act(&mut self, random: &mut Random, judge: &mut Judge) -> Act {
-        match self {
-            Self::Producer(producer) => producer.act(random, judge),
-            Self::Reader(reader) => reader.act(random),
+impl Routed {
+    pub(super) fn new(number: usize, client: Box<dyn Client>) -> Self {
+        Self {
+            number,
+            client,
+            leaders: Leaders::default(),
+            queue: VecDeque::new(),
+            next_correlation: 0,
+            sleep_ms: None,
+            probes: Probes::default(),
         }
     }
 
-    /// Takes an answer, or that there is none.
+    /// Something more to do.
+    pub(super) fn take(&mut self, task: Task) {
+        self.client.take(task);
+    }
+
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.client.is_at_rest()
+    }
+
+    fn with_desk(
+        &mut self,
+        random: &mut Random,
+        judge: &mut Judge,
+        call: impl FnOnce(&mut dyn Client, &mut Desk<'_>),
+    ) {
+        let mut desk = Desk {
+            client: self.number,
+            random,
+            judge,
+            next_correlation: &mut self.next_correlation,
+            asks: Vec::new(),
+            wake_in_ms: None,
+        };
+        call(&mut *self.client, &mut desk);
+        let Desk {
+            asks, wake_in_ms, ..
+        } = desk;
+        self.queue.extend(asks);
+        self.sleep_ms = wake_in_ms.or(self.sleep_ms);
+    }
+
+    /// What it does now that nothing of it is on its way.
+    pub(super) fn act(&mut self, random: &mut Random, judge: &mut Judge) -> Act {
+        if self.queue.is_empty() {
+            if let Some(ms) = self.sleep_ms.take() {
+                return Act::Sleep(ms);
+            }
+            self.with_desk(random, judge, |client, desk| client.act(desk));
+        }
+        let Some((_, ask)) = self.queue.front() else {
+            return self.sleep_ms.take().map_or(Act::Rest, Act::Sleep);
+        };
+        let any_broker = 1 + random.below(BROKERS as u64) as usize;
+        match self.leaders.route(ask) {
+            Target::Any => Act::Ask(any_broker, Ask::Client(ask.clone(), LeaderEpoch::NONE)),
+            Target::Leader(to, leader_epoch) => {
+                let probe = self.probes.before(ask, leader_epoch, random);
+                Act::Ask(
+                    to,
+                    probe.unwrap_or_else(|| Ask::Client(ask.clone(), leader_epoch)),
+                )
+            }
+            Target::Unknown => Act::Ask(any_broker, Ask::Leaders),
+        }
+    }
+
+    /// Takes an answer, or that there is none: its connection is lost then.
     pub(super) fn answered(
         &mut self,
         answer: Option<Answer>,
         random: &mut Random,
         judge: &mut Judge,
     ) {
-        match self {
-            Self::Producer(producer) => producer.answered(answer, random, judge),
-            Self::Reader(reader) => reader.answered(answer, judge),
-        }
-    }
-
-    pub(super) fn is_at_rest(&self) -> bool {
-        match self {
-            Self::Producer(producer) => producer.is_at_rest(),
-            Self::Reader(_) => true,
-        }
-    }
-}
-
-fn any_broker(random: &mut Random) -> NodeId {
-    1 + random.below(BROKERS as u64) as usize
-}
-
-/// A producer: one batch of a partition after the other, each until it is acknowledged.
-#[derive(Debug)]
-pub(super) struct Producer {
-    number: usize,
-    tasks: VecDeque<(usize, i32, u64)>,
-    producer_id: Option<ProducerId>,
-    leaders: Leaders,
-    sequences: BTreeMap<(usize, i32), i32>,
-    batch: Option<Batch>,
-    value_count: u64,
-    pause_ms: i64,
-}
-
-#[derive(Debug)]
-struct Batch {
-    topic: usize,
-    partition: i32,
-    topic_id: Uuid,
-    values: Vec<String>,
-    bytes: Vec<u8>,
-}
-
-impl Producer {
-    pub(super) fn new(number: usize) -> Self {
-        Self {
-            number,
-            tasks: VecDeque::new(),
-            producer_id: None,
-            leaders: Leaders::default(),
-            sequences: BTreeMap::new(),
-            batch: None,
-            value_count: 0,
-            pause_ms: 0,
-        }
-    }
-
-    pub(super) fn take(&mut self, topic: usize, partition: i32, count: u64) {
-        self.tasks.push_back((topic, partition, count));
-    }
-
-    fn is_at_rest(&self) -> bool {
-        self.tasks.is_empty() && self.batch.is_none()
-    }
-
-    fn act(&mut self, random: &mut Random, judge: &mut Judge) -> Act {
-        if self.pause_ms > 0 {
-            return Act::Sleep(std::mem::take(&mut self.pause_ms));
-        }
-        if self.is_at_rest() {
-            return Act::Rest;
-        }
-        let Some(producer_id) = self.producer_id else {
-            return Act::Ask(any_broker(random), Ask::InitProducerId);
-        };
-        let place = match (&self.batch, self.tasks.front()) {
-            (Some(batch), _) => (batch.topic, batch.partition),
-            (None, Some(task)) => (task.0, task.1),
-            (None, None) => return Act::Rest,
-        };
-        let Some(leader) = self.leaders.of(place.0, place.1) else {
-            return Act::Ask(any_broker(random), Ask::Metadata);
-        };
-        if self.batch.is_none() {
-            self.build(leader.topic_id, producer_id, random, judge);
-        }
-        let Some(batch) = &self.batch else {
-            return Act::Rest;
-        };
-        let ask = Ask::Produce {
-            topic_id: batch.topic_id,
-            partition: batch.partition,
-            records: batch.bytes.clone(),
-        };
-        Act::Ask(leader.leader.0 as usize, ask)
-    }
-
-    fn build(
-        &mut self,
-        topic_id: Uuid,
-        producer_id: ProducerId,
-        random: &mut Random,
-        judge: &mut Judge,
-    ) {
-        let Some((topic, partition, count)) = self.tasks.pop_front() else {
-            return;
-        };
-        let mut values = Vec::new();
-        for _ in 0..count {
-            self.value_count += 1;
-            let padding = "x".repeat(random.below(300) as usize);
-            let value = format!("{}-{} {padding}", self.number, self.value_count);
-            judge.sent((topic_id, partition), &value);
-            values.push(value);
-        }
-        let sequence = self.sequences.entry((topic, partition)).or_default();
-        let header = BatchHeader {
-            producer_id,
-            producer_epoch: ProducerEpoch(0),
-            base_sequence: *sequence,
-            ..BatchHeader::default()
-        };
-        *sequence += values.len() as i32;
-        self.batch = Some(Batch {
-            topic,
-            partition,
-            topic_id,
-            bytes: batch(header, &values),
-            values,
-        });
-    }
-
-    fn answered(&mut self, answer: Option<Answer>, random: &mut Random, judge: &mut Judge) {
         match answer {
-            Some(Answer::Metadata(all)) => self.leaders.take(all),
-            Some(Answer::ProducerId(Ok(id))) => {
-                judge.producer_id(id);
-                self.producer_id = Some(ProducerId(id));
-                return;
-            }
-            Some(Answer::Produced {
-                error: ErrorCode::None,
-                base_offset,
-            }) => {
-                if let Some(batch) = self.batch.take() {
-                    let log = (batch.topic_id, batch.partition);
-                    judge.acknowledged(log, base_offset, &batch.values);
+            Some(Answer::Leaders(all)) => {
+                self.leaders.take(all);
+                let target = self.queue.front().map(|(_, ask)| self.leaders.route(ask));
+                if target == Some(Target::Unknown) {
+                    self.lose(random, judge);
                 }
-                return;
             }
-            Some(Answer::Produced { error, .. }) => {
-                let is_lost = matches!(
-                    error,
-                    ErrorCode::OutOfOrderSequenceNumber | ErrorCode::UnknownProducerId
-                );
-                if is_lost {
-                    let batch = self.batch.as_ref();
-                    let what = batch.map_or("", |batch| batch.values[0].as_str());
-                    judge.out_of_order(what);
+            Some(Answer::Client(answer)) => {
+                let Some((correlation_id, ask)) = self.queue.pop_front() else {
+                    return;
+                };
+                self.leaders.is_stale |= is_elsewhere(answer.error());
+                if let protocol::Answer::Fetched(fetched) = &answer {
+                    self.probes.fetched(&ask, fetched);
                 }
-                self.leaders.is_stale = true;
+                self.with_desk(random, judge, |client, desk| {
+                    client.answered(correlation_id, &ask, answer, desk);
+                });
             }
-            _ => self.leaders.is_stale = true,
-        }
-        self.pause_ms = random.between(RETRY_MS.0, RETRY_MS.1);
-    }
-}
-
-/// A consumer that reads every partition from the beginning, at its leader.
-#[derive(Debug)]
-pub(super) struct Reader {
-    leaders: Leaders,
-    offsets: BTreeMap<Log, i64>,
-    turn: usize,
-    asked: Option<(Log, i64)>,
-    is_paused: bool,
-}
-
-impl Reader {
-    pub(super) fn new() -> Self {
-        Self {
-            leaders: Leaders::default(),
-            offsets: BTreeMap::new(),
-            turn: 0,
-            asked: None,
-            is_paused: false,
-        }
-    }
-
-    fn act(&mut self, random: &mut Random) -> Act {
-        if !std::mem::replace(&mut self.is_paused, true) {
-            return Act::Sleep(POLL_MS);
-        }
-        self.is_paused = false;
-        let place = self.turn % (TOPICS.len() * PARTITIONS as usize);
-        let (topic, partition) = (
-            place / PARTITIONS as usize,
-            (place % PARTITIONS as usize) as i32,
-        );
-        self.turn += 1;
-        let Some(leader) = self.leaders.of(topic, partition) else {
-            self.asked = None;
-            return Act::Ask(any_broker(random), Ask::Metadata);
-        };
-        let log = (leader.topic_id, partition);
-        let offset = self.offsets.get(&log).copied().unwrap_or(0);
-        self.asked = Some((log, offset));
-        let ask = Ask::Fetch {
-            topic_id: leader.topic_id,
-            partition,
-            leader_epoch: leader.leader_epoch,
-            offset,
-        };
-        Act::Ask(leader.leader.0 as usize, ask)
-    }
-
-    fn answered(&mut self, answer: Option<Answer>, judge: &mut Judge) {
-        match (answer, self.asked) {
-            (Some(Answer::Metadata(all)), _) => self.leaders.take(all),
-            (Some(Answer::Fetched(Ok(fetched))), Some((log, offset))) => {
-                let next = self.read(log, offset, &fetched, judge);
-                self.offsets.insert(log, next);
+            Some(answer @ (Answer::EndOffset(_) | Answer::EpochEnd(_))) => {
+                let error = self.probes.answered(answer, judge);
+                if error != ErrorCode::None {
+                    self.leaders.is_stale |= is_elsewhere(error);
+                    self.lose(random, judge);
+                }
             }
-            (Some(Answer::Fetched(Err(ErrorCode::OffsetOutOfRange))), Some((log, offset))) => {
-                judge.out_of_range(log, offset);
-            }
-            _ => self.leaders.is_stale = true,
+            _ => self.lose(random, judge),
         }
     }
 
-    #[expect(
-        clippy::unused_self,
-        reason = "what it has read is the judge's to keep"
-    )]
-    fn read(&self, log: Log, offset: i64, fetched: &FetchedRecords, judge: &mut Judge) -> i64 {
-        judge.read(log, offset, &fetched.records)
+    fn lose(&mut self, random: &mut Random, judge: &mut Judge) {
+        self.leaders.is_stale = true;
+        self.queue.clear();
+        self.with_desk(random, judge, |client, desk| client.lost(desk));
     }
 }

@@ -1,13 +1,12 @@
-//! What clients of a cluster were promised, and whether it was kept; and the invariants of the published models
-//! (KIP-966), looked at from outside of the nodes.
-//!
-//! Every promise is in this file. Records are told apart by their values, which nobody sends twice.
+//! The invariants of the published models (KIP-966), looked at from outside of the nodes. What clients of a cluster
+//! were promised is judged where it is for one node: `crate::judge`.
 
 use crate::Verdict;
+use crate::judge::Judge as Promises;
 use metadata::{MetadataImage, NO_LEADER};
 use model::{BrokerId, LeaderEpoch, Uuid};
 use record::{Batches, Decompressor};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A topic's id and the index of a partition.
 pub(super) type Log = (Uuid, i32);
@@ -20,6 +19,7 @@ pub(super) struct ReplicaView {
     pub(super) is_leader: bool,
     pub(super) leader_epoch: LeaderEpoch,
     pub(super) log_start_offset: i64,
+    pub(super) last_stable_offset: i64,
     pub(super) high_watermark: i64,
     pub(super) log_end_offset: i64,
 }
@@ -33,24 +33,17 @@ pub(super) type ReplicaRecord = (i64, LeaderEpoch, String);
 /// All that was promised so far.
 #[derive(Debug, Default)]
 pub(super) struct Judge {
-    pub(super) now_ms: i64,
-    verdict: Option<Verdict>,
-    logs: BTreeMap<Log, LogFacts>,
-    producer_ids: BTreeSet<i64>,
+    /// What clients were promised.
+    pub(super) promises: Promises,
+    /// The highest that a leader has let anybody see.
+    high_watermarks: BTreeMap<Log, i64>,
+    /// Where each replica starts, of brokers that run.
+    log_starts: BTreeMap<(BrokerId, Log), i64>,
     /// By broker, of what was seen last.
     replicas: BTreeMap<(BrokerId, Log), LeaderEpoch>,
     /// Who leads a partition in an epoch.
     leaders: BTreeMap<(Log, LeaderEpoch), BrokerId>,
     partition_epochs: BTreeMap<Log, (LeaderEpoch, i32)>,
-}
-
-#[derive(Debug, Default)]
-struct LogFacts {
-    sent: BTreeSet<String>,
-    acknowledged: BTreeMap<i64, String>,
-    seen: BTreeMap<i64, (LeaderEpoch, String)>,
-    /// The highest that a leader has let anybody see.
-    high_watermark: i64,
 }
 
 fn short(value: &str) -> &str {
@@ -83,111 +76,20 @@ pub(super) fn records_of(bytes: &[u8]) -> Result<(Vec<ReplicaRecord>, Option<i64
 }
 
 impl Judge {
+    pub(super) fn new(promises: Promises) -> Self {
+        Self {
+            promises,
+            ..Self::default()
+        }
+    }
+
     pub(super) const fn verdict(&self) -> Option<&Verdict> {
-        self.verdict.as_ref()
+        self.promises.verdict()
     }
 
     pub(super) fn broken(&mut self, promise: &'static str, detail: String) {
-        let at_ms = self.now_ms;
-        self.verdict.get_or_insert(Verdict {
-            promise,
-            detail,
-            at_ms,
-        });
+        self.promises.broken(promise, detail);
     }
-
-    // Clients.
-
-    pub(super) fn producer_id(&mut self, id: i64) {
-        if !self.producer_ids.insert(id) {
-            self.broken("a producer id is given once", format!("{id} again"));
-        }
-    }
-
-    pub(super) fn sent(&mut self, log: Log, value: &str) {
-        self.logs
-            .entry(log)
-            .or_default()
-            .sent
-            .insert(value.to_owned());
-    }
-
-    pub(super) fn acknowledged(&mut self, log: Log, base_offset: i64, values: &[String]) {
-        let facts = self.logs.entry(log).or_default();
-        let mut wrong = None;
-        for (offset, value) in (base_offset..).zip(values) {
-            let seen = facts.seen.get(&offset);
-            if let Some((_, other)) = seen.filter(|(_, other)| other != value) {
-                wrong = Some(format!(
-                    "{log:?} {offset}: {} was read there, not {}",
-                    short(other),
-                    short(value)
-                ));
-            }
-            facts.acknowledged.insert(offset, value.clone());
-        }
-        if let Some(detail) = wrong {
-            self.broken("an offset is one record's", detail);
-        }
-    }
-
-    /// A producer with one batch at a time was told that records are missing before it.
-    pub(super) fn out_of_order(&mut self, value: &str) {
-        let detail = format!("before {}", short(value));
-        self.broken("no acknowledged record is lost (sequence)", detail);
-    }
-
-    /// A consumer has read from an offset on; gives where it goes on.
-    pub(super) fn read(&mut self, log: Log, offset: i64, bytes: &[u8]) -> i64 {
-        let (records, end) = match records_of(bytes) {
-            Ok(read) => read,
-            Err(reason) => {
-                self.broken("records can be read", format!("{log:?} {offset}: {reason}"));
-                return offset;
-            }
-        };
-        let end = end.unwrap_or(offset).max(offset);
-        for (at, epoch, value) in records.into_iter().filter(|one| one.0 >= offset) {
-            self.record(log, at, epoch, value);
-        }
-        let facts = self.logs.entry(log).or_default();
-        let unread = |at: &i64| !facts.seen.contains_key(at);
-        let lost = facts.acknowledged.range(offset..end).map(|(at, _)| *at);
-        if let Some(at) = lost.into_iter().find(unread) {
-            self.broken("no acknowledged record is lost", format!("{log:?} {at}"));
-        }
-        end
-    }
-
-    fn record(&mut self, log: Log, at: i64, epoch: LeaderEpoch, value: String) {
-        let facts = self.logs.entry(log).or_default();
-        let what = format!("{log:?} {at}: {}", short(&value));
-        let acknowledged = facts.acknowledged.get(&at);
-        let is_changed = acknowledged.is_some_and(|other| *other != value);
-        let is_made_up = !facts.sent.contains(&value);
-        let before = facts.seen.insert(at, (epoch, value.clone()));
-        let is_other = before.is_some_and(|before| before != (epoch, value.clone()));
-        let is_twice = facts
-            .seen
-            .iter()
-            .any(|(other, seen)| *other != at && seen.1 == value);
-        if is_made_up {
-            self.broken("no record is made up or changed", what);
-        } else if is_changed {
-            self.broken("no acknowledged record is lost", what);
-        } else if is_other {
-            self.broken("ConsistentRead", what);
-        } else if is_twice {
-            self.broken("no record of an idempotent producer is there twice", what);
-        }
-    }
-
-    pub(super) fn out_of_range(&mut self, log: Log, offset: i64) {
-        let detail = format!("{log:?}: {offset} is out of range");
-        self.broken("ConsistentRead", detail);
-    }
-
-    // Nodes.
 
     /// The controller's image: what must hold of it always.
     pub(super) fn controller(&mut self, image: &MetadataImage) {
@@ -223,7 +125,16 @@ impl Judge {
     }
 
     /// The replicas of brokers that run, and what the controller has of them.
-    pub(super) fn replicas(&mut self, views: &[ReplicaView], image: &MetadataImage) {
+    pub(super) fn replicas(
+        &mut self,
+        broker: BrokerId,
+        views: &[ReplicaView],
+        image: &MetadataImage,
+    ) {
+        // A replica that was elsewhere meanwhile is made anew.
+        let is_here = |log: &Log| views.iter().any(|view| view.log == *log);
+        self.log_starts
+            .retain(|(of, log), _| *of != broker || is_here(log));
         for view in views {
             self.replica(view);
         }
@@ -232,10 +143,7 @@ impl Judge {
             let Some(partition) = topic.and_then(|topic| topic.partition(view.log.1)) else {
                 continue;
             };
-            let high_watermark = self
-                .logs
-                .get(&view.log)
-                .map_or(0, |facts| facts.high_watermark);
+            let high_watermark = self.high_watermarks.get(&view.log).copied().unwrap_or(0);
             let is_candidate = partition.isr.contains(&view.broker)
                 || partition.eligible_leader_replicas.contains(&view.broker);
             let lacks = view.log_end_offset < high_watermark;
@@ -263,6 +171,10 @@ impl Judge {
         if !is_ordered {
             return self.broken("watermarks are in order", detail);
         }
+        let start = self.log_starts.insert(key, view.log_start_offset);
+        if start.is_some_and(|start| start > view.log_start_offset) {
+            return self.broken("a log start never goes back", detail);
+        }
         if view.is_leader {
             let leader = self
                 .leaders
@@ -271,14 +183,15 @@ impl Judge {
             if *leader != view.broker {
                 return self.broken("an epoch has one leader", detail);
             }
-            let facts = self.logs.entry(view.log).or_default();
-            facts.high_watermark = facts.high_watermark.max(view.high_watermark);
+            let high_watermark = self.high_watermarks.entry(view.log).or_default();
+            *high_watermark = view.high_watermark.max(*high_watermark);
         }
     }
 
     /// A broker has forgotten everything: it starts anew.
     pub(super) fn restarted(&mut self, broker: BrokerId) {
         self.replicas.retain(|(of, _), _| *of != broker);
+        self.log_starts.retain(|(of, _), _| *of != broker);
     }
 
     /// Below the lower of both high watermarks two replicas are equal.
@@ -311,36 +224,6 @@ impl Judge {
                 shown(&theirs)
             );
             self.broken("LogMatching", detail);
-        }
-    }
-
-    /// The records of the last leader of a partition, when all is at rest.
-    pub(super) fn close(&mut self, log: Log, records: &[ReplicaRecord]) {
-        let mut places: BTreeMap<&str, i64> = BTreeMap::new();
-        let mut twice = None;
-        for (at, _, value) in records {
-            if let Some(other) = places.insert(value, *at) {
-                twice = Some(format!("{log:?}: {} at {other} and {at}", short(value)));
-            }
-        }
-        let by_offset: BTreeMap<i64, &str> = records
-            .iter()
-            .map(|(at, _, value)| (*at, value.as_str()))
-            .collect();
-        let facts = self.logs.entry(log).or_default();
-        let mut acknowledged = facts.acknowledged.iter();
-        let lost = acknowledged.find(|(at, value)| by_offset.get(at) != Some(&value.as_str()));
-        let lost = lost.map(|(at, value)| {
-            format!(
-                "{log:?} {at}: {}, there is {:?}",
-                short(value),
-                by_offset.get(at).map(|value| short(value))
-            )
-        });
-        if let Some(detail) = lost {
-            self.broken("no acknowledged record is lost", detail);
-        } else if let Some(detail) = twice {
-            self.broken("no record of an idempotent producer is there twice", detail);
         }
     }
 }

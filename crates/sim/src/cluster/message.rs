@@ -1,7 +1,10 @@
 //! What nodes and clients ask one another, as values; what replicas fetch goes through the product's codec.
 
+use super::judge::Log;
 use super::schedule::NodeId;
+use crate::protocol;
 use controller::{ControllerRequest, ControllerResponse};
+use coordinator::transaction::{MarkersToWrite, PartitionsToAdd};
 use metadata::SnapshotId;
 use model::{BrokerId, ErrorCode, LeaderEpoch, Uuid};
 use raft::{LeaderAndEpoch, Request};
@@ -20,6 +23,10 @@ pub(super) enum Channel {
     Controller,
     /// It follows a leader.
     Fetcher(BrokerId),
+    /// It ends transactions in partitions that another broker leads.
+    Markers(BrokerId),
+    /// It asks another broker about transactions that this one coordinates.
+    Verification(BrokerId),
     /// A client.
     Client(usize),
 }
@@ -44,19 +51,26 @@ pub(super) enum Ask {
     ReplicaFetch(Vec<u8>),
     /// ListOffsets, of replicas, encoded.
     ReplicaListOffsets(Vec<u8>),
-    Metadata,
-    InitProducerId,
-    Produce {
-        topic_id: Uuid,
-        partition: i32,
-        records: Vec<u8>,
-    },
-    Fetch {
-        topic_id: Uuid,
-        partition: i32,
+    /// WriteTxnMarkers, of a coordinator.
+    WriteMarkers(Vec<MarkersToWrite>),
+    /// AddPartitionsToTxn, of a leader.
+    AddPartitions(Vec<PartitionsToAdd>),
+    /// Who leads what.
+    Leaders,
+    /// ListOffsets of a consumer: where the log ends.
+    EndOffset {
+        log: Log,
         leader_epoch: LeaderEpoch,
-        offset: i64,
+        is_committed: bool,
     },
+    /// OffsetForLeaderEpoch: where an epoch has ended.
+    EpochEnd {
+        log: Log,
+        leader_epoch: LeaderEpoch,
+        epoch: LeaderEpoch,
+    },
+    /// What a client asks of the leader of an epoch.
+    Client(protocol::Ask, LeaderEpoch),
 }
 
 /// An answer.
@@ -69,13 +83,13 @@ pub(super) enum Answer {
     },
     Control(Result<Box<ControllerResponse>, ErrorCode>),
     Bytes(Vec<u8>),
-    Metadata(Vec<PartitionLeader>),
-    ProducerId(Result<i64, ErrorCode>),
-    Produced {
-        error: ErrorCode,
-        base_offset: i64,
-    },
-    Fetched(Result<FetchedRecords, ErrorCode>),
+    /// What has become of each partition of each transaction.
+    Outcomes(Vec<Vec<ErrorCode>>),
+    Leaders(Vec<PartitionLeader>),
+    EndOffset(Result<i64, ErrorCode>),
+    /// The largest epoch that is not above that which was asked about, and where it ends.
+    EpochEnd(Result<(LeaderEpoch, i64), ErrorCode>),
+    Client(protocol::Answer),
 }
 
 /// What the answer to a fetch of the metadata log brings.
@@ -98,20 +112,11 @@ pub(super) enum QuorumContent {
 /// Who leads a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PartitionLeader {
-    /// Where the topic stands among those of the world.
-    pub(super) topic: usize,
+    pub(super) topic: &'static str,
     pub(super) topic_id: Uuid,
     pub(super) partition: i32,
     pub(super) leader: BrokerId,
     pub(super) leader_epoch: LeaderEpoch,
-}
-
-/// What a consumer gets.
-#[derive(Debug, Clone)]
-pub(super) struct FetchedRecords {
-    pub(super) log_start_offset: i64,
-    pub(super) high_watermark: i64,
-    pub(super) records: Vec<u8>,
 }
 
 /// What a node sends at a moment.
@@ -129,5 +134,10 @@ impl Outbox {
 
     pub(super) fn answer(&mut self, caller: Caller, answer: Answer) {
         self.answers.push((caller, answer));
+    }
+
+    /// Answers a client.
+    pub(super) fn tell(&mut self, caller: Caller, answer: protocol::Answer) {
+        self.answer(caller, Answer::Client(answer));
     }
 }

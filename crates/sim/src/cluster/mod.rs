@@ -25,6 +25,7 @@ mod judge;
 mod message;
 mod network;
 mod planted;
+mod probes;
 mod schedule;
 mod world;
 

@@ -31,11 +31,25 @@ pub enum PlantedInCluster {
     LeadsByOldMetadata,
     /// A log whose machine has stopped comes back with holes.
     OverlooksGaps,
+    /// A coordinator answers when its own log has what it has seen.
+    CoordinatorAnswersEarly,
+    /// A coordinator that takes over replays what it knows to be replicated, and no more.
+    LoadsToHighWatermark,
+    /// A coordinator goes on to answer when its partition is led by another broker.
+    CoordinatorServesOn,
+    /// A marker counts as written when the leader has it.
+    MarksAlone,
+    /// The first batch of a transaction is appended without a word to its coordinator.
+    AsksNoCoordinator,
+    /// Records are deleted at the leader alone, and followers are not told.
+    DeletesAlone,
+    /// A new leader tells where its log ends before it knows how far that was replicated.
+    ListsOldEnds,
 }
 
 impl PlantedInCluster {
     /// The mistakes that some hundred worlds find.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 19] = [
         Self::AnswersEarly,
         Self::ReadsToTheEnd,
         Self::TrustsItsLog,
@@ -47,5 +61,13 @@ impl PlantedInCluster {
         Self::ForgetsProducers,
         Self::FencesNobody,
         Self::LeadsByOldMetadata,
+        Self::OverlooksGaps,
+        Self::CoordinatorAnswersEarly,
+        Self::LoadsToHighWatermark,
+        Self::CoordinatorServesOn,
+        Self::MarksAlone,
+        Self::AsksNoCoordinator,
+        Self::DeletesAlone,
+        Self::ListsOldEnds,
     ];
 }

@@ -1,17 +1,22 @@
 //! What happens in a cluster's world and when: tasks for its clients, and faults. All of it follows from the
 //! seed before the world begins, so a schedule can lose steps and stay one.
 
+use crate::coordinators::{OFFSETS_TOPIC, TRANSACTION_TOPIC};
 use crate::random::Random;
+use crate::schedule::{
+    self, ADMIN, COMMITTER, MEMBERS, PRODUCERS, STEADY, STEADY_PARTITIONS, any_transaction,
+    partition, steady,
+};
 
 /// How long there are faults.
 pub(super) const CHAOS_MS: i64 = 40_000;
 /// Brokers have the ids from 1 to this.
 pub(super) const BROKERS: usize = 3;
 /// The topics, which are there from the beginning on, and their partitions.
-pub(super) const TOPICS: [&str; 2] = ["one", "two"];
-pub(super) const PARTITIONS: i32 = 2;
-/// Producers.
-pub(super) const PRODUCERS: usize = 2;
+pub(super) const TOPICS: [&str; 2] = STEADY;
+pub(super) const PARTITIONS: i32 = STEADY_PARTITIONS;
+/// The topics of the coordinators.
+pub(super) const INTERNAL_TOPICS: [&str; 2] = [OFFSETS_TOPIC, TRANSACTION_TOPIC];
 
 /// Who a fault of the network is between: the controller is 0.
 pub(super) type NodeId = usize;
@@ -19,15 +24,11 @@ pub(super) type NodeId = usize;
 /// What a client or an administrator does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Task {
-    Produce {
-        producer: usize,
-        topic: usize,
-        partition: i32,
-        count: u64,
-    },
+    /// A client has something more to do.
+    Client(usize, schedule::Task),
     /// The replicas of a partition are to be these, in this order.
     Reassign {
-        topic: usize,
+        topic: &'static str,
         partition: i32,
         replicas: Vec<i32>,
     },
@@ -136,34 +137,52 @@ impl ClusterSchedule {
     }
 }
 
-fn topic(random: &mut Random) -> usize {
-    random.below(TOPICS.len() as u64) as usize
-}
-
-fn partition(random: &mut Random) -> i32 {
-    random.below(PARTITIONS.unsigned_abs().into()) as i32
-}
-
 fn broker(random: &mut Random) -> NodeId {
     1 + random.below(BROKERS as u64) as usize
 }
 
 fn any_task(random: &mut Random) -> Task {
     match random.below(100) {
-        0..88 => Task::Produce {
-            producer: random.below(PRODUCERS as u64) as usize,
-            topic: topic(random),
-            partition: partition(random),
-            count: 1 + random.below(4),
-        },
-        88..96 => {
+        0..44 => {
+            let produce = schedule::Task::Produce {
+                topic: steady(random),
+                partition: partition(random),
+                count: 1 + random.below(4),
+            };
+            Task::Client(PRODUCERS[random.below(2) as usize], produce)
+        }
+        44..72 => {
+            let (client, transaction) = any_transaction(random);
+            Task::Client(client, transaction)
+        }
+        72..80 => {
+            let topic = steady(random);
+            Task::Client(COMMITTER, schedule::Task::CommitOffset { topic })
+        }
+        80..86 => {
+            let delete = schedule::Task::DeleteRecords {
+                topic: steady(random),
+                partition: partition(random),
+            };
+            Task::Client(ADMIN, delete)
+        }
+        86..89 => {
+            let ms = random.between(200, 9_000);
+            let member = MEMBERS[random.below(2) as usize];
+            Task::Client(member, schedule::Task::Pause { ms })
+        }
+        89..97 => {
             let mut ids: Vec<i32> = (1..=BROKERS as i32).collect();
             for at in (1..ids.len()).rev() {
                 ids.swap(at, random.below(at as u64 + 1) as usize);
             }
             ids.truncate(random.between(2, BROKERS as i64) as usize);
+            let topic = match random.percent(60) {
+                true => steady(random),
+                false => INTERNAL_TOPICS[random.below(2) as usize],
+            };
             Task::Reassign {
-                topic: topic(random),
+                topic,
                 partition: partition(random),
                 replicas: ids,
             }

@@ -10,18 +10,20 @@
 mod looks;
 
 use super::broker::BrokerNode;
-use super::clients::{Act, Client, Producer, Reader};
+use super::clients::{Act, Routed};
 use super::controller::{CONTROLLER_ID, ControllerNode, server_config};
 use super::judge::Judge;
 use super::message::{Answer, Ask, Caller, Channel, Outbox};
 use super::network::{CLIENTS, Network};
 use super::planted::PlantedInCluster;
 use super::schedule::{
-    BROKERS, CHAOS_MS, ClusterSchedule, Fault, Happening, NodeId, PARTITIONS, PRODUCERS, TOPICS,
-    Task,
+    BROKERS, CHAOS_MS, ClusterSchedule, Fault, Happening, INTERNAL_TOPICS, NodeId, PARTITIONS,
+    TOPICS, Task,
 };
-use crate::clients::START_WALL_MS;
+use crate::clients::{START_WALL_MS, modelled_clients};
 use crate::history::History;
+use crate::judge::Judge as Promises;
+use crate::protocol;
 use crate::random::Random;
 use crate::{Outcome, Verdict};
 use config::ServerConfig;
@@ -46,8 +48,6 @@ const RESTART_MS: i64 = 500;
 const SHUTDOWN_MS: i64 = 5_000;
 /// More events than any sound world has.
 const EVENTS_MAX: u64 = 400_000;
-/// The clients: producers, and a reader.
-const CLIENT_COUNT: usize = PRODUCERS + 1;
 
 #[derive(Debug)]
 enum Event {
@@ -101,7 +101,7 @@ struct World {
     network: Network,
     random: Random,
     places: Vec<Place>,
-    clients: Vec<Client>,
+    clients: Vec<Routed>,
     /// The number of the request of each connection that is not answered yet.
     pending: BTreeMap<(NodeId, Channel), u64>,
     /// What the administrator wants, until it is done.
@@ -117,6 +117,8 @@ struct World {
     /// The cluster as it was shown last.
     shown: String,
     is_calm: bool,
+    /// All clients have done what they had to do, and do nothing more.
+    is_quiet: bool,
     is_over: bool,
 }
 
@@ -157,7 +159,7 @@ impl World {
             changed_at: 0,
             heard_at: 0,
         };
-        let producers = (0..PRODUCERS).map(|number| Client::Producer(Producer::new(number)));
+        let clients = modelled_clients(&TOPICS).into_iter().enumerate();
         let mut world = Self {
             planted,
             now_ms: 0,
@@ -168,16 +170,19 @@ impl World {
             network: Network::new(schedule.seed),
             random: Random::of(schedule.seed, 13),
             places: (0..=BROKERS).map(place).collect(),
-            clients: producers.chain([Client::Reader(Reader::new())]).collect(),
+            clients: clients
+                .map(|(number, client)| Routed::new(number, client))
+                .collect(),
             pending: BTreeMap::new(),
             wanted: Vec::new(),
             has_topics: false,
             unclean: BTreeSet::new(),
             lossy: None,
-            judge: Judge::default(),
+            judge: Judge::new(Promises::of_cluster()),
             history: History::new(keeps_lines),
             shown: String::new(),
             is_calm: false,
+            is_quiet: false,
             is_over: false,
             schedule,
         };
@@ -188,7 +193,7 @@ impl World {
             let at_ms = world.schedule.steps[at].at_ms;
             world.after(at_ms, Event::Step(at));
         }
-        for client in 0..CLIENT_COUNT {
+        for client in 0..world.clients.len() {
             world.after(3_000, Event::Wake(client));
         }
         world.after(500, Event::Administer);
@@ -203,7 +208,7 @@ impl World {
             && let Some(((at_ms, _), event)) = self.events.pop_first()
         {
             self.now_ms = at_ms;
-            self.judge.now_ms = at_ms;
+            self.judge.promises.now_ms = at_ms;
             self.event_count += 1;
             if self.event_count > EVENTS_MAX {
                 let detail = format!("{EVENTS_MAX} events");
@@ -419,11 +424,19 @@ impl World {
         if to > BROKERS {
             return;
         }
+        if self.is_given_up(caller, &ask) {
+            return;
+        }
         if self.now_ms < self.places[to].paused_until {
             self.put_off(to, || Event::Request(to, caller, ask));
             return;
         }
-        if self.places[to].node.is_none() {
+        let is_listening = match &self.places[to].node {
+            Some(Running::Controller(_)) => true,
+            Some(Running::Broker(node)) => node.is_listening(),
+            None => false,
+        };
+        if !is_listening {
             // Nobody listens there.
             self.after(1, Event::NoAnswer(caller));
             return;
@@ -441,6 +454,24 @@ impl World {
             Running::Controller(node) => node.serve(caller, ask, now, out),
             Running::Broker(node) => node.serve(caller, ask, now, out),
         });
+    }
+
+    /// Whether nobody serves a request any more, as its client's connection is lost. What carries a producer's epoch
+    /// may be served all the same; of two commits of an offset the later one is to count.
+    fn is_given_up(&self, caller: Caller, ask: &Ask) -> bool {
+        let is_sequenced = matches!(
+            ask,
+            Ask::Client(
+                protocol::Ask::Produce { .. }
+                    | protocol::Ask::InitProducerId { .. }
+                    | protocol::Ask::EndTransaction { .. }
+                    | protocol::Ask::CommitInTransaction { .. },
+                _
+            )
+        );
+        let is_client = matches!(caller.channel, Channel::Client(_));
+        let pending = self.pending.get(&(caller.place, caller.channel));
+        is_client && !is_sequenced && pending != Some(&caller.number)
     }
 
     fn answer(&mut self, caller: Caller, answer: Option<Answer>) {
@@ -486,10 +517,12 @@ impl World {
         if self
             .pending
             .contains_key(&(CLIENTS, Channel::Client(client)))
+            || self.is_quiet
         {
             return;
         }
-        let act = self.clients[client].act(&mut self.random, &mut self.judge);
+        let judge = &mut self.judge.promises;
+        let act = self.clients[client].act(&mut self.random, judge);
         match act {
             Act::Ask(to, ask) => {
                 let mut out = Outbox::default();
@@ -509,7 +542,8 @@ impl World {
         }
         self.history
             .bytes(&[u8::from(answer.is_some()), client as u8]);
-        self.clients[client].answered(answer, &mut self.random, &mut self.judge);
+        let judge = &mut self.judge.promises;
+        self.clients[client].answered(answer, &mut self.random, judge);
         self.act(client);
     }
 
@@ -518,16 +552,9 @@ impl World {
     fn task(&mut self, task: Task) {
         self.note(format_args!("{task:?}"));
         match task {
-            Task::Produce {
-                producer,
-                topic,
-                partition,
-                count,
-            } => {
-                if let Client::Producer(one) = &mut self.clients[producer] {
-                    one.take(topic, partition, count);
-                }
-                self.act(producer);
+            Task::Client(client, task) => {
+                self.clients[client].take(task);
+                self.act(client);
             }
             Task::Reassign {
                 topic,
@@ -537,7 +564,7 @@ impl World {
                 let replicas = replicas.into_iter().map(BrokerId).collect();
                 let request = AlterPartitionReassignments {
                     topics: vec![TopicReassignment {
-                        topic: TOPICS[topic].to_owned(),
+                        topic: topic.to_owned(),
                         partitions: vec![(partition, Some(replicas))],
                     }],
                     allows_other_counts: true,
@@ -562,13 +589,14 @@ impl World {
             .into_iter()
             .all(|place| self.is_broker_running(place));
         if !self.has_topics && all_run {
-            let topics = TOPICS.map(|name| NewTopic {
+            let topics = TOPICS.iter().chain(&INTERNAL_TOPICS);
+            let topics = topics.map(|name| NewTopic {
                 num_partitions: PARTITIONS,
                 replication_factor: BROKERS as i16,
-                ..NewTopic::of_defaults(name)
+                ..NewTopic::of_defaults(*name)
             });
             let request = CreateTopics {
-                topics: topics.to_vec(),
+                topics: topics.collect(),
                 validate_only: false,
             };
             self.has_topics = true;
@@ -698,7 +726,7 @@ impl World {
                 self.after(0, Event::Start(place));
             }
         }
-        for client in 0..CLIENT_COUNT {
+        for client in 0..self.clients.len() {
             self.after(1, Event::Wake(client));
         }
     }
@@ -716,9 +744,12 @@ impl Running {
 /// A request as a line of the history.
 fn shown(ask: &Ask) -> String {
     match ask {
-        Ask::Produce {
-            partition, records, ..
-        } => {
+        Ask::Client(
+            protocol::Ask::Produce {
+                partition, records, ..
+            },
+            _,
+        ) => {
             format!("Produce {partition}: {} bytes", records.len())
         }
         Ask::ReplicaFetch(bytes) => format!("Fetch of {} bytes", bytes.len()),
@@ -728,8 +759,9 @@ fn shown(ask: &Ask) -> String {
 
 fn shown_answer(answer: &Answer) -> String {
     match answer {
-        Answer::Fetched(Ok(fetched)) => format!(
-            "Fetched {}..{}: {} bytes",
+        Answer::Client(protocol::Answer::Fetched(fetched)) => format!(
+            "Fetched {:?} {}..{}: {} bytes",
+            fetched.error,
             fetched.log_start_offset,
             fetched.high_watermark,
             fetched.records.len()

@@ -1,7 +1,7 @@
 //! Requests about groups and their offsets.
 
-use super::groups::TransactionalWriter;
-use super::{Caller, Halted, Node};
+use super::{CoordinatorCaller, Groups, TransactionalWriter};
+use crate::node::Halted;
 use crate::protocol::{Answer, Ask, Joined};
 use coordinator::group::{
     FetchedTopic, Heartbeat, JoinGroup, JoinGroupResponse, JoinProtocol, OffsetCommit,
@@ -9,16 +9,28 @@ use coordinator::group::{
     SyncAssignment, SyncGroup, SyncGroupResponse, TxnOffsetCommit,
 };
 use coordinator::{Decision, GroupResponse};
+use metadata::MetadataImage;
 use model::{ErrorCode, LeaderEpoch, Now, ProducerEpoch, ProducerId, Uuid};
 use replication::VerificationGuard;
 
 const TIMEOUT_MS: i32 = crate::protocol::SESSION_TIMEOUT_MS;
 
-impl Node {
-    pub(super) fn serve_group(&mut self, caller: Caller, ask: Ask, now: Now) -> Result<(), Halted> {
-        match &ask {
-            Ask::CommitOffset { .. } => self.commit_offset(caller, &ask, now),
-            Ask::FetchOffset { .. } => self.fetch_offset(caller, &ask, now),
+/// Served, or why it is not.
+type Served = Result<Result<(), ErrorCode>, Halted>;
+
+impl<C: CoordinatorCaller> Groups<C> {
+    /// Serves a request of a group's member, or about offsets outside of transactions. The caller is answered when
+    /// that may be; the inner error is to be told at once.
+    pub(crate) fn serve(
+        &mut self,
+        caller: C,
+        ask: &Ask,
+        (image, random_uuid): (&MetadataImage, &str),
+        now: Now,
+    ) -> Served {
+        match ask {
+            Ask::CommitOffset { .. } => self.commit_offset(caller, ask, image, now),
+            Ask::FetchOffset { .. } => self.fetch_offset(caller, ask, image, now),
             Ask::Heartbeat {
                 group,
                 generation,
@@ -30,7 +42,7 @@ impl Node {
                     member_id,
                     group_instance_id: None,
                 };
-                let decided = self.groups.decide(
+                self.decide(
                     group,
                     None,
                     (now, caller),
@@ -38,22 +50,22 @@ impl Node {
                     |alive| Answer::Done {
                         error: alive.err().unwrap_or(ErrorCode::None),
                     },
-                )?;
-                decided.or_else(|error| self.refuse(caller, &ask, error))
+                )
             }
-            Ask::Join { group, member_id } => self.join(caller, group, member_id, now),
-            _ => self.sync(caller, &ask, now),
+            Ask::Join { group, member_id } => {
+                self.join(caller, group, (member_id, random_uuid), now)
+            }
+            _ => self.sync(caller, ask, now),
         }
     }
 
     fn join(
         &mut self,
-        caller: Caller,
+        caller: C,
         group: &str,
-        member_id: &str,
+        (member_id, random_uuid): (&str, &str),
         now: Now,
-    ) -> Result<(), Halted> {
-        let uuid = format!("{:032x}", u128::from_be_bytes(self.random.bytes()));
+    ) -> Served {
         let join = JoinGroup {
             group_id: group,
             member_id,
@@ -69,24 +81,18 @@ impl Node {
             }],
             requires_known_member_id: true,
             supports_skipping_assignment: true,
-            random_uuid: &uuid,
+            random_uuid,
         };
-        let decided = self.groups.decide(
+        self.decide(
             group,
             None,
             (now, caller),
             |shard, now| shard.join_group(&join, now),
             |reply| Answer::Joined(joined(&reply)),
-        )?;
-        if let Err(error) = decided {
-            let refused = JoinGroupResponse::error(member_id, error);
-            let answer = Answer::Joined(joined(&refused));
-            self.answers.push((caller, answer));
-        }
-        Ok(())
+        )
     }
 
-    fn sync(&mut self, caller: Caller, ask: &Ask, now: Now) -> Result<(), Halted> {
+    fn sync(&mut self, caller: C, ask: &Ask, now: Now) -> Served {
         let Ask::Sync {
             group,
             generation,
@@ -111,17 +117,16 @@ impl Node {
                 })
                 .collect(),
         };
-        let decided = self.groups.decide(
+        self.decide(
             group,
             None,
             (now, caller),
             |shard, now| shard.sync_group(&sync, now),
             |reply| synced(&reply),
-        )?;
-        decided.or_else(|error| self.refuse(caller, ask, error))
+        )
     }
 
-    fn commit_offset(&mut self, caller: Caller, ask: &Ask, now: Now) -> Result<(), Halted> {
+    fn commit_offset(&mut self, caller: C, ask: &Ask, image: &MetadataImage, now: Now) -> Served {
         let Ask::CommitOffset {
             group,
             generation,
@@ -133,8 +138,8 @@ impl Node {
         else {
             unreachable!("the caller has sorted them")
         };
-        let Some(topic) = self.image.topics.by_id(*topic_id).cloned() else {
-            return self.refuse(caller, ask, ErrorCode::UnknownTopicId);
+        let Some(topic) = image.topics.by_id(*topic_id) else {
+            return Ok(Err(ErrorCode::UnknownTopicId));
         };
         let commit = OffsetCommit {
             group_id: group,
@@ -145,24 +150,43 @@ impl Node {
             reports_group_id_not_found: true,
             topics: vec![committed(&topic.name, topic.id, *partition, *offset)],
         };
-        let decided = self.groups.decide(
+        self.decide(
             group,
             None,
             (now, caller),
             |shard, now| shard.commit_offsets(&commit, now),
             stored,
-        )?;
-        decided.or_else(|error| self.refuse(caller, ask, error))
+        )
+    }
+
+    /// The offset that a group has committed, if it is coordinated here; -1 for none.
+    pub(crate) fn committed_offset(&mut self, group: &str, topic: &str, index: i32) -> Option<i64> {
+        let fetch = OffsetFetch {
+            group_id: group,
+            member_id: None,
+            member_epoch: -1,
+            require_stable: true,
+            topics: Some(vec![OffsetFetchTopic {
+                name: topic,
+                topic_id: Uuid::ZERO,
+                partitions: vec![index],
+            }]),
+        };
+        let fetched = self.shard_of(group)?.fetch_offsets(&fetch);
+        match fetched_offset(fetched) {
+            (ErrorCode::None, offset) => Some(offset),
+            _ => None,
+        }
     }
 
     /// The offset of a transaction, once its coordinator knows of the partition.
-    pub(super) fn commit_in_transaction(
+    pub(crate) fn commit_in_transaction(
         &mut self,
-        caller: Caller,
-        ask: Ask,
-        guard: Option<VerificationGuard>,
+        caller: C,
+        ask: &Ask,
+        (image, guard): (&MetadataImage, Option<VerificationGuard>),
         now: Now,
-    ) -> Result<(), Halted> {
+    ) -> Served {
         let Ask::CommitInTransaction {
             producer,
             group,
@@ -170,12 +194,12 @@ impl Node {
             partition,
             offset,
             ..
-        } = &ask
+        } = ask
         else {
             unreachable!("nothing else waits for a verification")
         };
-        let Some(topic) = self.image.topics.by_name(topic).cloned() else {
-            return self.refuse(caller, &ask, ErrorCode::UnknownTopicOrPartition);
+        let Some(topic) = image.topics.by_name(topic) else {
+            return Ok(Err(ErrorCode::UnknownTopicOrPartition));
         };
         let commit = TxnOffsetCommit {
             group_id: group,
@@ -189,17 +213,16 @@ impl Node {
             producer_epoch: ProducerEpoch(producer.epoch),
             verification: guard,
         };
-        let decided = self.groups.decide(
+        self.decide(
             group,
             Some(&writer),
             (now, caller),
             |shard, now| shard.commit_transactional_offsets(&commit, now),
             stored,
-        )?;
-        decided.or_else(|error| self.refuse(caller, &ask, error))
+        )
     }
 
-    fn fetch_offset(&mut self, caller: Caller, ask: &Ask, now: Now) -> Result<(), Halted> {
+    fn fetch_offset(&mut self, caller: C, ask: &Ask, image: &MetadataImage, now: Now) -> Served {
         let Ask::FetchOffset {
             group,
             topic_id,
@@ -208,8 +231,8 @@ impl Node {
         else {
             unreachable!("the caller has sorted them")
         };
-        let Some(topic) = self.image.topics.by_id(*topic_id).cloned() else {
-            return self.refuse(caller, ask, ErrorCode::UnknownTopicId);
+        let Some(topic) = image.topics.by_id(*topic_id) else {
+            return Ok(Err(ErrorCode::UnknownTopicId));
         };
         let fetch = OffsetFetch {
             group_id: group,
@@ -222,19 +245,18 @@ impl Node {
                 partitions: vec![*partition],
             }]),
         };
-        let decided = self.groups.decide(
+        self.decide(
             group,
             None,
             (now, caller),
             |shard, _| Decision::reply(shard.fetch_offsets(&fetch)),
             fetched,
-        )?;
-        decided.or_else(|error| self.refuse(caller, ask, error))
+        )
     }
 }
 
 /// The answer of a member that has waited for others.
-pub(super) fn answer_of(response: GroupResponse) -> Answer {
+pub(crate) fn answer_of(response: GroupResponse) -> Answer {
     match response {
         GroupResponse::Join(response) => Answer::Joined(joined(&response)),
         GroupResponse::Sync(response) => synced(&response),
@@ -251,18 +273,18 @@ fn stored(errors: Result<PartitionErrors, ErrorCode>) -> Answer {
 }
 
 fn fetched(topics: Result<Vec<FetchedTopic>, ErrorCode>) -> Answer {
+    let (error, offset) = fetched_offset(topics);
+    Answer::Offset { error, offset }
+}
+
+fn fetched_offset(topics: Result<Vec<FetchedTopic>, ErrorCode>) -> (ErrorCode, i64) {
     let first = topics.map(|topics| {
         let first = topics.first().and_then(|topic| topic.partitions.first());
-        first.cloned()
+        first.map(|found| (found.error, found.offset))
     });
-    let refused = |error| Answer::Offset { error, offset: -1 };
     match first {
-        Ok(Some(found)) => Answer::Offset {
-            error: found.error,
-            offset: found.offset,
-        },
-        Ok(None) => refused(ErrorCode::UnknownServerError),
-        Err(error) => refused(error),
+        Ok(found) => found.unwrap_or((ErrorCode::UnknownServerError, -1)),
+        Err(error) => (error, -1),
     }
 }
 

@@ -1,76 +1,69 @@
 //! The group coordinator of a node: hosted partitions of `__consumer_offsets`.
 
-use super::coordinator_log::{Asking, Hosted, load, poll_answer};
-use super::frames::is_of_frame;
-use super::frames_of_groups::body_of_released;
-use super::serve_groups::answer_of;
-use super::{Caller, Halted, SimPartition, Then};
-use crate::planted::Planted;
-use crate::protocol::SESSION_TIMEOUT_MS;
+use super::CoordinatorCaller;
+use super::log::{Asking, CoordinatorMistakes, load};
+use super::seats::Seats;
+use crate::node::{Halted, SimPartition};
+use crate::protocol::{Answer, SESSION_TIMEOUT_MS};
+use coordinator::Decision;
 use coordinator::group::{
     ConsumerGroupConfig, ConsumerGroupTimes, DeletedTopic, GroupConfig, GroupShard,
 };
-use coordinator::runtime::{TransactionMarker, Waiter};
-use coordinator::{Decision, GroupResponse, partition_for};
+use coordinator::runtime::{HostedPartition, TransactionMarker};
 use metadata::MetadataImage;
-use model::{ErrorCode, MonotonicTime, Now};
-use replication::VerificationGuard;
+use model::{ErrorCode, LeaderEpoch, MonotonicTime, Now};
+use replication::{PartitionKey, VerificationGuard};
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The topic that holds groups and offsets.
-pub(super) const OFFSETS_TOPIC: &str = "__consumer_offsets";
+pub(crate) const OFFSETS_TOPIC: &str = "__consumer_offsets";
 
 /// How often a member of the consumer protocol says that it lives.
 const HEARTBEAT_INTERVAL_MS: i32 = 500;
 
 /// A producer whose transaction a decision's records belong to.
-pub(super) type TransactionalWriter = coordinator::runtime::TransactionalWriter<VerificationGuard>;
+pub(crate) type TransactionalWriter = coordinator::runtime::TransactionalWriter<VerificationGuard>;
 
 /// The group coordinator.
-#[derive(Debug, Default)]
-pub(super) struct Groups {
-    hosted: BTreeMap<i32, Hosted<GroupShard>>,
-    partition_count: i32,
+#[derive(Debug)]
+pub(crate) struct Groups<C: CoordinatorCaller> {
+    seats: Seats<GroupShard, C>,
 }
 
-impl Waiter<GroupShard> for Caller {
-    type Answer = Option<Then>;
-
-    fn released(self, response: GroupResponse) -> Option<Then> {
-        let answer = match is_of_frame(&self) {
-            true => body_of_released(&response),
-            false => answer_of(response),
-        };
-        Some(Then::Answer(self, answer))
-    }
-
-    fn abandoned(self, _: ErrorCode) -> Option<Then> {
-        None
-    }
-
-    /// Nobody answers, and the client asks again.
-    fn refused(_: Option<Then>, _: ErrorCode) -> Option<Then> {
-        None
+impl<C: CoordinatorCaller> Default for Groups<C> {
+    fn default() -> Self {
+        let seats = Seats::default();
+        Self { seats }
     }
 }
 
-impl Groups {
-    pub(super) fn follow(&mut self, image: &MetadataImage) {
-        let topic = image.topics.by_name(OFFSETS_TOPIC);
-        let count = topic.map_or(0, |topic| topic.partition_count());
-        self.partition_count = i32::try_from(count).unwrap_or(0);
+impl<C: CoordinatorCaller> Groups<C> {
+    pub(crate) fn follow(&mut self, image: &MetadataImage) {
+        self.seats.follow(image, OFFSETS_TOPIC);
     }
 
-    /// Takes over a partition: replays its log, then serves it.
-    pub(super) fn load(
+    /// Takes a place for a partition that is led in this epoch. Whether its log has to be replayed.
+    pub(crate) fn take(
         &mut self,
         partition: &Arc<SimPartition>,
+        leader_epoch: LeaderEpoch,
+        mistakes: CoordinatorMistakes,
+    ) -> bool {
+        self.seats.take(partition, leader_epoch, mistakes)
+    }
+
+    /// Replays the log of a partition, then serves it.
+    pub(crate) fn load(
+        &mut self,
+        index: i32,
         image: &Arc<MetadataImage>,
-        planted: Planted,
+        mistakes: CoordinatorMistakes,
         now: Now,
     ) -> Result<(), Halted> {
+        let Ok(seat) = self.seats.seat(index) else {
+            return Ok(());
+        };
         let config = GroupConfig {
             initial_rebalance_delay_ms: 100,
             consumer: ConsumerGroupConfig {
@@ -84,25 +77,30 @@ impl Groups {
             ..GroupConfig::default()
         };
         let shard = GroupShard::new(config);
-        let loaded = load(partition, shard, planted, now, |shard| {
+        load(&mut seat.hosted, shard, mistakes, now, |shard| {
             shard.set_metadata(image.clone());
         })?;
-        let index = partition.index();
-        self.hosted.insert(index, loaded);
-        let deleted = self.act(index, now, GroupShard::delete_offsets_of_absent_topics)?;
-        deleted.map_err(|error| format!("offsets of deleted topics stay: {error}").into())
+        // What the log does not take now is deleted at the next start.
+        let _ = self.act(index, now, GroupShard::delete_offsets_of_absent_topics)?;
+        Ok(())
+    }
+
+    /// The partition is not led here any more.
+    pub(crate) fn unload(&mut self, key: PartitionKey) {
+        self.seats.leave(key);
     }
 
     /// Deletes the offsets of topics that are gone, before anybody asks or decides anything.
-    pub(super) fn set_metadata(
+    pub(crate) fn set_metadata(
         &mut self,
         image: &Arc<MetadataImage>,
         deleted: &[DeletedTopic<'_>],
         now: Now,
     ) -> Result<(), Halted> {
-        let indexes: Vec<i32> = self.hosted.keys().copied().collect();
-        for index in indexes {
-            if let Some(Ok(shard)) = self.hosted.get_mut(&index).map(Hosted::shard) {
+        for index in self.seats.indexes() {
+            if let Ok(seat) = self.seats.seat(index)
+                && let Ok(shard) = seat.hosted.shard()
+            {
                 shard.set_metadata(image.clone());
             }
             if !deleted.is_empty() {
@@ -113,53 +111,53 @@ impl Groups {
     }
 
     /// What the node goes on with.
-    pub(super) fn poll_answer(&mut self) -> Option<Then> {
-        poll_answer(self.hosted.values_mut())
+    pub(crate) fn poll_answer(&mut self) -> Option<C::Next> {
+        self.seats.poll_answer()
     }
 
-    /// Whether an answer waits for a disk.
-    pub(super) fn is_holding(&self) -> bool {
-        let mut hosted = self.hosted.values();
-        hosted.any(|one| one.awaited_offset().is_some())
+    /// Whether an answer waits.
+    pub(crate) fn is_holding(&self) -> bool {
+        self.seats.is_holding()
     }
 
-    fn index_of(&self, group: &str) -> Result<i32, ErrorCode> {
-        if self.partition_count <= 0 {
-            return Err(ErrorCode::NotCoordinator);
-        }
-        let index = partition_for(group, self.partition_count);
-        match self.hosted.contains_key(&index) {
-            true => Ok(index),
-            false => Err(ErrorCode::NotCoordinator),
-        }
+    /// Refuses answers that have waited for replicas since before `made_by`.
+    pub(crate) fn refuse_late(&mut self, made_by: MonotonicTime) {
+        drop(self.seats.refuse_late(made_by));
+    }
+
+    /// Since when an answer has waited.
+    pub(crate) fn held_since(&self) -> Option<MonotonicTime> {
+        self.seats.held_since()
+    }
+
+    /// The shard that holds a group, if it is here.
+    pub(super) fn shard_of(&mut self, group: &str) -> Option<&mut GroupShard> {
+        self.seats.seat_of(group).ok()?.hosted.shard().ok()
     }
 
     /// The partition that holds a group.
-    pub(super) fn partition_of(&self, group: &str) -> Result<Arc<SimPartition>, ErrorCode> {
-        Ok(self.hosted[&self.index_of(group)?].log().partition.clone())
+    pub(crate) fn partition_of(&mut self, group: &str) -> Result<Arc<SimPartition>, ErrorCode> {
+        Ok(self.seats.seat_of(group)?.hosted.log().partition.clone())
     }
 
     /// Lets the shard of a group decide; the caller is answered when that may be. An error is told at once.
-    pub(super) fn decide<R>(
+    pub(crate) fn decide<R>(
         &mut self,
         group: &str,
         writer: Option<&TransactionalWriter>,
-        (now, caller): (Now, Caller),
+        (now, caller): (Now, C),
         decide: impl FnOnce(&mut GroupShard, Now) -> Decision<R>,
-        then: impl FnOnce(R) -> super::Answer,
+        then: impl FnOnce(R) -> Answer,
     ) -> Result<Result<(), ErrorCode>, Halted> {
-        let index = match self.index_of(group) {
-            Ok(index) => index,
+        let hosted = match self.seats.seat_of(group) {
+            Ok(seat) => &mut seat.hosted,
             Err(error) => return Ok(Err(error)),
-        };
-        let Some(hosted) = self.hosted.get_mut(&index) else {
-            return Ok(Err(ErrorCode::NotCoordinator));
         };
         let refused = Cell::new(None);
         let asking = Asking {
             caller: Some(caller),
             refused: &refused,
-            then: |_: &_, reply| Some(Then::Answer(caller, then(reply))),
+            then: |_: &_, reply| Some(caller.told(then(reply))),
         };
         hosted.decide(asking, writer, now, decide);
         hosted.log().check()?;
@@ -173,8 +171,9 @@ impl Groups {
         now: Now,
         decide: impl FnOnce(&mut GroupShard) -> Decision<()>,
     ) -> Result<Result<(), ErrorCode>, Halted> {
-        let Some(hosted) = self.hosted.get_mut(&index) else {
-            return Ok(Err(ErrorCode::NotCoordinator));
+        let hosted = match self.seats.seat(index) {
+            Ok(seat) => &mut seat.hosted,
+            Err(error) => return Ok(Err(error)),
         };
         let refused = Cell::new(None);
         let asking = Asking {
@@ -188,35 +187,37 @@ impl Groups {
     }
 
     /// Does what is due.
-    pub(super) fn expire(&mut self, now: Now) -> Result<(), Halted> {
-        let is_due = |hosted: &Hosted<GroupShard>| {
+    pub(crate) fn expire(&mut self, now: Now) -> Result<(), Halted> {
+        let hosted = self.seats.hosted();
+        let due = hosted.filter(|(_, hosted)| {
             let deadline = hosted.next_deadline();
             deadline.is_some_and(|at| at <= now.monotonic)
-        };
-        let due = self.hosted.iter().filter(|(_, hosted)| is_due(hosted));
-        let due: Vec<i32> = due.map(|(index, _)| *index).collect();
+        });
+        let due: Vec<i32> = due.map(|(index, _)| index).collect();
         for index in due {
             let _ = self.act(index, now, |shard| shard.expire(now))?;
         }
         Ok(())
     }
 
-    pub(super) fn next_deadline(&self) -> Option<MonotonicTime> {
-        let hosted = self.hosted.values();
-        hosted.filter_map(Hosted::next_deadline).min()
+    pub(crate) fn next_deadline(&self) -> Option<MonotonicTime> {
+        let hosted = self.seats.hosted();
+        let deadlines = hosted.filter_map(|(_, hosted)| HostedPartition::next_deadline(hosted));
+        deadlines.min()
     }
 
     /// Ends a transaction in one partition; gives the offset after the marker.
-    pub(super) fn end_transaction(
+    pub(crate) fn end_transaction(
         &mut self,
         index: i32,
         marker: TransactionMarker,
         transaction_version: i16,
         now: Now,
     ) -> Result<Result<i64, ErrorCode>, Halted> {
-        let Some(hosted) = self.hosted.get_mut(&index) else {
+        let Ok(seat) = self.seats.seat(index) else {
             return Ok(Err(ErrorCode::NotLeaderOrFollower));
         };
+        let hosted = &mut seat.hosted;
         let (refused, ended) = (Cell::new(None), Cell::new(Ok(())));
         let asking = Asking {
             caller: None,

@@ -1,37 +1,63 @@
 //! What the coordinators' runtime is given in a node: the logs of their topics, and who waits.
 
-use super::{Caller, Halted, SimPartition, Then};
-use crate::planted::Planted;
+use super::CoordinatorCaller;
+use crate::node::{Halted, SimPartition};
 use coordinator::runtime::{
     AppendedBatch, Asker, CoordinatorLog, CoordinatorShard, HostedPartition, LoadError, LogReader,
     Waiter, load_shard,
 };
 use model::{ErrorCode, Now};
-use record::{Batches, Codec, Compression, ValidatedBatch};
-use replication::{AppendError, Appended, ReadError, VerificationGuard};
+use record::{Codec, Compression, ValidatedBatch};
+use replication::{AppendError, Appended, Leadership, ReadError, VerificationGuard};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 /// A hosted partition of a node: its answers are what the node goes on with.
-pub(super) type Hosted<S> = HostedPartition<S, SimLog, Caller>;
+pub(super) type Hosted<S, C> = HostedPartition<S, SimLog, C>;
+
+/// What a node that is as it should not be makes of its coordinators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct CoordinatorMistakes {
+    /// What is appended counts as replicated.
+    pub(crate) answers_early: bool,
+    /// Loading leaves out what is from here on.
+    pub(crate) loads_until: Option<i64>,
+}
 
 /// The log of a hosted partition.
 #[derive(Debug)]
 pub(super) struct SimLog {
     pub(super) partition: Arc<SimPartition>,
+    /// The time for which it is led without a pause; what comes after it is another coordinator's.
+    leadership: Leadership,
     /// Why the node cannot go on.
     failure: RefCell<Option<Halted>>,
+    answers_early: bool,
 }
 
 impl SimLog {
-    pub(super) const fn new(partition: Arc<SimPartition>) -> Self {
-        let failure = RefCell::new(None);
-        Self { partition, failure }
+    pub(super) fn new(partition: Arc<SimPartition>, answers_early: bool) -> Self {
+        Self {
+            leadership: partition.leadership(),
+            partition,
+            failure: RefCell::new(None),
+            answers_early,
+        }
+    }
+
+    /// Whether it is led without a pause since it was taken over.
+    pub(super) fn is_led_on(&self, partition: &Arc<SimPartition>) -> bool {
+        Arc::ptr_eq(&self.partition, partition) && self.leadership == partition.leadership()
     }
 
     /// Whether the node can go on.
     pub(super) fn check(&self) -> Result<(), Halted> {
         self.failure.take().map_or(Ok(()), Err)
+    }
+
+    /// What every in-sync replica has, while it is led on.
+    pub(super) fn replicated(&self) -> i64 {
+        self.high_watermark()
     }
 
     fn told(&self, appended: Result<Appended, AppendError>) -> Result<AppendedBatch, ErrorCode> {
@@ -68,7 +94,8 @@ impl CoordinatorLog for SimLog {
         now_ms: i64,
     ) -> Result<AppendedBatch, ErrorCode> {
         let partition = &self.partition;
-        self.told(partition.append_transactional_as_coordinator(batch, verification, now_ms))
+        let leadership = self.leadership;
+        self.told(partition.append_as_coordinator_in(leadership, batch, verification, now_ms))
     }
 
     fn append_marker(
@@ -78,32 +105,52 @@ impl CoordinatorLog for SimLog {
         now_ms: i64,
     ) -> Result<AppendedBatch, ErrorCode> {
         let partition = &self.partition;
-        self.told(partition.append_marker(batch, transaction_version, now_ms))
+        let leadership = self.leadership;
+        self.told(partition.append_marker_in(leadership, batch, transaction_version, now_ms))
     }
 
     fn high_watermark(&self) -> i64 {
-        self.partition.high_watermark()
+        if self.answers_early {
+            return i64::MAX;
+        }
+        // In this order: what is replicated later may be other records at the same offsets.
+        let high_watermark = self.partition.high_watermark();
+        match self.partition.leadership() == self.leadership {
+            true => high_watermark,
+            false => i64::MIN,
+        }
     }
 }
 
-/// Takes over a partition: replays its log, lets `equip` see the shard, then serves it.
-pub(super) fn load<S>(
+/// A partition that is to be taken over.
+pub(super) fn unloaded<S, C>(
     partition: &Arc<SimPartition>,
-    shard: S,
-    planted: Planted,
-    now: Now,
-    equip: impl FnOnce(&mut S),
-) -> Result<Hosted<S>, Halted>
+    mistakes: CoordinatorMistakes,
+) -> Hosted<S, C>
 where
     S: CoordinatorShard,
-    Caller: Waiter<S>,
+    C: Waiter<S>,
 {
+    Hosted::new(SimLog::new(partition.clone(), mistakes.answers_early))
+}
+
+/// Replays the log of a partition, lets `equip` see the shard, then serves it.
+pub(super) fn load<S, C>(
+    hosted: &mut Hosted<S, C>,
+    shard: S,
+    mistakes: CoordinatorMistakes,
+    now: Now,
+    equip: impl FnOnce(&mut S),
+) -> Result<(), Halted>
+where
+    S: CoordinatorShard,
+    C: Waiter<S>,
+{
+    let partition = hosted.log().partition.clone();
+    let end_offset = partition.offsets().log_end_offset;
     let reader = SimReader {
-        partition,
-        end_offset: match planted {
-            Planted::LoadsTooLittle => last_batch(partition)?,
-            _ => partition.offsets().log_end_offset,
-        },
+        end_offset: mistakes.loads_until.unwrap_or(end_offset),
+        partition: &partition,
         fault: RefCell::default(),
     };
     let (mut shard, end_offset) = match load_shard(shard, &reader, now) {
@@ -115,12 +162,11 @@ where
         return Err(fault.into());
     }
     equip(&mut shard);
-    let mut hosted = Hosted::new(SimLog::new(partition.clone()));
     hosted.loaded(Some((shard, end_offset)), now);
-    Ok(hosted)
+    Ok(())
 }
 
-/// The log of a partition as it is loaded. In a node that was written by nobody else, nothing is left out.
+/// The log of a partition as it is loaded. It was written by nobody but coordinators, and nothing is left out.
 struct SimReader<'p> {
     partition: &'p SimPartition,
     end_offset: i64,
@@ -149,37 +195,25 @@ impl LogReader for SimReader<'_> {
     }
 }
 
-/// Where the last batch begins.
-fn last_batch(partition: &SimPartition) -> Result<i64, Halted> {
-    let offsets = partition.offsets();
-    let (mut offset, mut last) = (offsets.log_start_offset, offsets.log_start_offset);
-    while offset < offsets.log_end_offset {
-        let bytes = partition.read_bytes(offset, 1 << 20)?;
-        for batch in Batches::new(&bytes) {
-            let batch = batch?;
-            last = batch.base_offset();
-            offset = batch.next_offset();
-        }
-    }
-    Ok(last)
-}
-
 /// Who asks, and what the node goes on with when the answer may leave.
-pub(super) struct Asking<'a, F> {
+pub(super) struct Asking<'a, C, F> {
     /// None where nobody waits for others.
-    pub(super) caller: Option<Caller>,
+    pub(super) caller: Option<C>,
     /// Why there is no answer.
     pub(super) refused: &'a Cell<Option<ErrorCode>>,
     pub(super) then: F,
 }
 
-impl<S, R, F> Asker<S, R, Caller> for Asking<'_, F>
+impl<S, R, C, F> Asker<S, R, C> for Asking<'_, C, F>
 where
     S: CoordinatorShard,
-    Caller: Waiter<S, Answer = Option<Then>>,
-    F: FnOnce(&S, R) -> Option<Then>,
+    C: CoordinatorCaller + Waiter<S, Answer = Option<<C as CoordinatorCaller>::Next>>,
+    F: FnOnce(&S, R) -> Option<<C as CoordinatorCaller>::Next>,
 {
-    fn answered(self, outcome: Result<(&S, R), ErrorCode>) -> Option<Then> {
+    fn answered(
+        self,
+        outcome: Result<(&S, R), ErrorCode>,
+    ) -> Option<<C as CoordinatorCaller>::Next> {
         match outcome {
             Ok((shard, reply)) => (self.then)(shard, reply),
             Err(error) => {
@@ -189,16 +223,18 @@ where
         }
     }
 
-    fn parked(self) -> Caller {
+    fn parked(self) -> C {
         self.caller.expect("who is parked has asked")
     }
 }
 
 /// What the node goes on with, of all that hosted partitions let go.
-pub(super) fn poll_answer<'h, S>(hosted: impl Iterator<Item = &'h mut Hosted<S>>) -> Option<Then>
+pub(super) fn poll_answer<'h, S, C>(
+    hosted: impl Iterator<Item = &'h mut Hosted<S, C>>,
+) -> Option<C::Next>
 where
     S: CoordinatorShard + 'h,
-    Caller: Waiter<S, Answer = Option<Then>> + 'h,
+    C: CoordinatorCaller + Waiter<S, Answer = Option<<C as CoordinatorCaller>::Next>> + 'h,
 {
     for one in hosted {
         one.high_watermark_advanced();

@@ -63,7 +63,7 @@ impl Node {
             Ask::InitProducerId { .. }
             | Ask::EndTransaction { .. }
             | Ask::CommitInTransaction { .. } => self.serve_transaction(caller, ask, now)?,
-            _ => self.serve_group(caller, ask, now)?,
+            _ => self.serve_group(caller, &ask, now)?,
         }
         self.go_on(now)
     }
@@ -133,7 +133,7 @@ impl Node {
             ..
         } = ask
         else {
-            return self.commit_in_transaction(caller, ask, guard, now);
+            return self.commit_in_transaction(caller, &ask, guard, now);
         };
         let found = match self.find(topic_id, partition) {
             Ok(found) => found,

@@ -1,33 +1,13 @@
 //! Requests of transactional producers, and the way from a decided end to its last marker.
 
-use super::groups::OFFSETS_TOPIC;
-use super::transactions::Finishing;
 use super::{Caller, Halted, MARKER_PAUSE_MS, Node, SimPartition, Then};
+use crate::coordinators::{Finishing, OFFSETS_TOPIC, first_offset_batch, known_to};
 use crate::planted::Planted;
 use crate::protocol::{Answer, Ask, ProducerKey};
-use coordinator::runtime::append_error;
-use coordinator::transaction::{
-    AddPartitions, EndTransaction, InitProducerId, Moment, NeedsProducerId, ProducerIdAndEpoch,
-    TransactionDecision, TransactionShard,
-};
-use model::{ErrorCode, Now, ProducerEpoch, ProducerId, TopicPartition};
-use record::batch::NO_SEQUENCE;
+use coordinator::transaction::ProducerIdAndEpoch;
+use model::{ErrorCode, Now, TopicPartition};
 use replication::FirstBatch;
 use std::sync::Arc;
-
-/// The version of the protocol in which the leaders of partitions add them.
-const ENROLLED_BY_LEADERS: i16 = 2;
-const TRANSACTION_TIMEOUT_MS: i32 = 4_000;
-
-/// An error of the transaction's coordinator as who asks may know it.
-const fn known_to(ask: &Ask, error: ErrorCode) -> ErrorCode {
-    match (ask, error) {
-        // Producers expect to handle this code here.
-        (_, ErrorCode::ProducerFenced) => ErrorCode::InvalidProducerEpoch,
-        (Ask::CommitInTransaction { .. }, error) => append_error(error),
-        (_, error) => error,
-    }
-}
 
 impl Node {
     pub(super) fn serve_transaction(
@@ -51,38 +31,8 @@ impl Node {
                 self.answers.push((caller, answer));
                 Ok(())
             }
-            Ask::InitProducerId {
-                transactional_id: Some(id),
-                expected,
-            } => {
-                let request = InitProducerId {
-                    transactional_id: id,
-                    timeout_ms: TRANSACTION_TIMEOUT_MS,
-                    enables_two_phase_commit: false,
-                    keeps_prepared_transaction: false,
-                    expected: expected.map(id_and_epoch),
-                };
-                self.decide_about(id, Some((caller, &ask)), now, |shard, moment| {
-                    shard.init_producer_id(&request, moment)
-                })
-            }
-            Ask::EndTransaction {
-                transactional_id,
-                producer,
-                is_commit,
-            } => {
-                let request = EndTransaction {
-                    transactional_id,
-                    producer: id_and_epoch(*producer),
-                    committed: *is_commit,
-                    client_transaction_version: ENROLLED_BY_LEADERS,
-                };
-                self.decide_about(
-                    transactional_id,
-                    Some((caller, &ask)),
-                    now,
-                    |shard, moment| shard.end_transaction(&request, moment),
-                )
+            Ask::InitProducerId { .. } | Ask::EndTransaction { .. } => {
+                self.decide_about(Some((caller, &ask)), None, now)
             }
             Ask::CommitInTransaction {
                 transactional_id,
@@ -94,11 +44,7 @@ impl Node {
                     Ok(partition) => partition,
                     Err(error) => return self.refuse(caller, &ask, error),
                 };
-                let first = FirstBatch {
-                    producer_id: ProducerId(producer.id),
-                    producer_epoch: ProducerEpoch(producer.epoch),
-                    base_sequence: NO_SEQUENCE,
-                };
+                let first = first_offset_batch(*producer);
                 let id = transactional_id.clone();
                 self.verify(&id, &partition, first, (caller, ask), now)
             }
@@ -106,62 +52,48 @@ impl Node {
         }
     }
 
-    /// Lets the shard of a transactional id decide, gives it a producer id if it needs one, and has
-    /// the markers written if an end is prepared.
+    /// Lets the shard of a transactional id decide what is asked, or abort a transaction that has timed out; gives it
+    /// a producer id if it needs one, and has the markers written if an end is prepared.
     fn decide_about(
         &mut self,
-        transactional_id: &str,
         asked: Option<(Caller, &Ask)>,
+        timed_out: Option<&str>,
         now: Now,
-        mut decide: impl FnMut(
-            &mut TransactionShard,
-            &Moment,
-        ) -> Result<
-            TransactionDecision<Result<ProducerIdAndEpoch, ErrorCode>>,
-            NeedsProducerId,
-        >,
     ) -> Result<(), Halted> {
         let mut fresh = None;
-        let then = |reply, prepared| {
-            let answer = asked.map(|(caller, _)| (caller, answer_of(reply)));
-            match (prepared, answer) {
-                (Some(finishing), answer) => Some(Then::Mark(finishing, answer)),
-                (None, answer) => answer.map(|(caller, answer)| Then::Answer(caller, answer)),
-            }
-        };
         loop {
-            let decided =
-                self.transactions
-                    .decide(transactional_id, (now, fresh), &mut decide, then)?;
-            match decided {
+            let decided = match (asked, timed_out) {
+                (Some((caller, ask)), _) => {
+                    let then = |answer, finishing| match finishing {
+                        Some(finishing) => Some(Then::Mark(finishing, Some((caller, answer)))),
+                        None => Some(Then::Answer(caller, answer)),
+                    };
+                    self.transactions.serve(ask, (now, fresh), then)?
+                }
+                (None, Some(id)) => {
+                    let then = |finishing| Then::Mark(finishing, None);
+                    self.transactions.abort_timed_out(id, (now, fresh), then)?
+                }
+                (None, None) => return Ok(()),
+            };
+            let error = match decided {
                 Ok(Some(())) => return Ok(()),
                 Ok(None) => match self.next_producer_id(now)? {
-                    Ok(id) => fresh = Some(id),
-                    Err(error) => {
-                        return asked
-                            .map_or(Ok(()), |(caller, ask)| self.refuse(caller, ask, error));
+                    Ok(id) => {
+                        fresh = Some(id);
+                        continue;
                     }
+                    Err(error) => error,
                 },
-                Err(error) => {
-                    return asked.map_or(Ok(()), |(caller, ask)| self.refuse(caller, ask, error));
-                }
-            }
+                Err(error) => error,
+            };
+            return asked.map_or(Ok(()), |(caller, ask)| self.refuse(caller, ask, error));
         }
     }
 
     /// Aborts a transaction that has taken longer than it may.
     pub(super) fn abort_timed_out(&mut self, id: &str, now: Now) -> Result<(), Halted> {
-        let none = ProducerIdAndEpoch {
-            producer_id: ProducerId::NONE,
-            producer_epoch: ProducerEpoch::NONE,
-        };
-        self.decide_about(id, None, now, |shard, moment| {
-            let decision = shard.abort_timed_out(id, moment)?;
-            Ok(TransactionDecision {
-                records: decision.records,
-                reply: Ok(none),
-            })
-        })
+        self.decide_about(None, Some(id), now)
     }
 
     /// Asks the coordinator about the first batch of a transaction in a partition, and goes on with what asks for
@@ -182,28 +114,18 @@ impl Node {
                 return self.refuse(caller, &ask, known_to(&ask, error));
             }
         };
-        let request = AddPartitions {
-            transactional_id,
-            producer: ProducerIdAndEpoch {
-                producer_id: first.producer_id,
-                producer_epoch: first.producer_epoch,
-            },
-            partitions: &[partition.topic_partition().clone()],
-            client_transaction_version: ENROLLED_BY_LEADERS,
+        let producer = ProducerIdAndEpoch {
+            producer_id: first.producer_id,
+            producer_epoch: first.producer_epoch,
         };
+        let partitions = [partition.topic_partition().clone()];
         let verified = ask.clone();
-        let decided = self.transactions.decide(
-            transactional_id,
-            (now, None),
-            |shard, moment| Ok(shard.add_partitions(&request, moment)),
-            |error, _| match error {
-                ErrorCode::None => Some(Then::Append(caller, verified, Some(guard))),
-                error => {
-                    let refused = verified.refused(known_to(&verified, error));
-                    Some(Then::Answer(caller, refused))
-                }
-            },
-        )?;
+        let then = |error| match error {
+            ErrorCode::None => Then::Append(caller, verified, Some(guard)),
+            error => Then::Answer(caller, verified.refused(known_to(&verified, error))),
+        };
+        let transactions = &mut self.transactions;
+        let decided = transactions.add(transactional_id, producer, &partitions, now, then)?;
         match decided {
             Ok(_) => Ok(()),
             Err(error) => self.refuse(caller, &ask, known_to(&ask, error)),
@@ -255,7 +177,9 @@ impl Node {
             return Ok(Err(()));
         };
         let version = finishing.prepared.client_transaction_version;
-        let marker = finishing.marker;
+        let Some(marker) = self.transactions.marker_of(finishing) else {
+            return Ok(Ok(None));
+        };
         let appended = if name.topic == OFFSETS_TOPIC {
             let index = name.partition;
             self.groups.end_transaction(index, marker, version, now)?
@@ -284,17 +208,10 @@ impl Node {
         now: Now,
     ) -> Result<(), Halted> {
         if finishing.left.is_empty() {
-            let id = &*finishing.prepared.transactional_id;
-            let producer = finishing.prepared.producer;
-            let complete =
-                |shard: &mut TransactionShard, moment: &_| Ok(shard.complete(id, producer, moment));
-            let nobody = |_, _| None;
-            let decided = self
-                .transactions
-                .decide(id, (now, None), complete, nobody)?;
+            let is_complete = self.transactions.complete(&finishing, now)?;
             // This node coordinates all: what its log has not taken, it takes later.
             let is_given_up = self.planted == Planted::GivesUpCompleting;
-            if decided.is_err() && !is_given_up {
+            if !is_complete && !is_given_up {
                 self.finish_later(finishing, now);
             }
         } else {
@@ -308,29 +225,5 @@ impl Node {
     fn finish_later(&mut self, finishing: Finishing, now: Now) {
         let at = now.monotonic.plus_ms(MARKER_PAUSE_MS);
         self.unfinished.push((at, finishing));
-    }
-}
-
-const fn id_and_epoch(producer: ProducerKey) -> ProducerIdAndEpoch {
-    ProducerIdAndEpoch {
-        producer_id: ProducerId(producer.id),
-        producer_epoch: ProducerEpoch(producer.epoch),
-    }
-}
-
-fn answer_of(reply: Result<ProducerIdAndEpoch, ErrorCode>) -> Answer {
-    let none = ProducerKey { id: -1, epoch: -1 };
-    match reply {
-        Ok(producer) => Answer::Producer {
-            error: ErrorCode::None,
-            producer: ProducerKey {
-                id: producer.producer_id.0,
-                epoch: producer.producer_epoch.0,
-            },
-        },
-        Err(error) => Answer::Producer {
-            error,
-            producer: none,
-        },
     }
 }

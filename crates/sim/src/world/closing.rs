@@ -188,7 +188,7 @@ impl World {
                 Some(Answer::Offset {
                     error: ErrorCode::None,
                     offset,
-                }) => self.judge.offset_fetched(key, offset, false),
+                }) => self.judge.offset_fetched(key, offset, false, None),
                 answer => {
                     let detail = format!("{key:?}: {answer:?}");
                     self.judge.broken("all comes to rest", detail);

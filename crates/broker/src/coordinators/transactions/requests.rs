@@ -6,8 +6,8 @@ use crate::coordinators::Coordinators;
 use crate::coordinators::runtime::{Borrowed, PendingResponse, QUICK_PARTITIONS};
 use coordinator::transaction::{
     AddPartitions, DescribedTransaction, EndTransaction, InitProducerId, ListTransactions,
-    ListedTransaction, Moment, NeedsProducerId, PartitionsToAdd, PreparedTransaction, ProducerIdAndEpoch,
-    TransactionDecision, TransactionShard,
+    ListedTransaction, Moment, NeedsProducerId, PartitionsToAdd, PreparedTransaction,
+    ProducerIdAndEpoch, TransactionDecision, TransactionShard,
 };
 use coordinator::{Decision, Reply};
 use model::{BrokerId, ErrorCode, ProducerEpoch, ProducerId, TopicPartition};

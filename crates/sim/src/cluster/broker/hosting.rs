@@ -1,6 +1,7 @@
 //! The partitions of a broker: opened when its metadata have caught up, made and removed as its roles change.
 
 use super::{BrokerNode, LOGS, SimPartition};
+use crate::cluster::message::Outbox;
 use crate::cluster::planted::PlantedInCluster;
 use controller::metadata_log::METADATA_LOG_FOLDER;
 use metadata::{MetadataDelta, MetadataImage};
@@ -34,6 +35,14 @@ fn log_config(min_insync_replicas: i32) -> Arc<LogConfig> {
     })
 }
 
+/// What a start has found of the logs.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    recovery_points: OffsetCheckpoint,
+    log_start_offsets: OffsetCheckpoint,
+    high_watermarks: OffsetCheckpoint,
+}
+
 impl BrokerNode {
     fn path_of(name: &TopicPartition) -> PathBuf {
         Path::new(LOGS).join(name.to_string())
@@ -44,9 +53,15 @@ impl BrokerNode {
     }
 
     /// Opens the logs, and takes the roles that the metadata give.
-    pub(super) fn begin_hosting(&mut self, now: Now) -> Result<(), String> {
+    pub(super) fn begin_hosting(&mut self, now: Now, out: &mut Outbox) -> Result<(), String> {
         self.is_hosting = true;
         self.delete_strays()?;
+        // Before any of them is written for the logs that are open by then.
+        self.found = Found {
+            recovery_points: self.checkpoint(RECOVERY_POINT_CHECKPOINT),
+            log_start_offsets: self.checkpoint(LOG_START_OFFSET_CHECKPOINT),
+            high_watermarks: self.checkpoint(REPLICATION_OFFSET_CHECKPOINT),
+        };
         let image = self.metadata.image().clone();
         let delta = MetadataDelta::new(Arc::new(MetadataImage::default()), image.clone());
         self.apply(&delta, now)?;
@@ -54,6 +69,7 @@ impl BrokerNode {
         note_boot_id(&self.disk, Path::new(LOGS), Some(&self.disk.boot_id()))
             .map_err(|error| error.to_string())?;
         self.image = image;
+        self.coordinators_follow(&delta, now, out)?;
         self.life.ready(now.monotonic);
         Ok(())
     }
@@ -104,6 +120,9 @@ impl BrokerNode {
         now: Now,
     ) -> Result<(), String> {
         let key = change.key;
+        if change.before.is_leader() && !change.after.is_leader() {
+            self.left(key);
+        }
         if change.after == Role::None {
             self.roles.remove(&key);
             self.unfollow(key);
@@ -142,12 +161,18 @@ impl BrokerNode {
             }
             None => self.host_partition(image, key, &change.after, now)?,
         };
-        if let Role::Follower {
-            leader,
-            leader_epoch,
-        } = change.after
-        {
-            self.follow(&partition, leader, leader_epoch, now)?;
+        match change.after {
+            Role::Follower {
+                leader,
+                leader_epoch,
+            } => self.follow(&partition, leader, leader_epoch, now)?,
+            Role::Leader { leader_epoch, .. }
+                if change.before.leader_epoch() != Some(leader_epoch)
+                    || !change.before.is_leader() =>
+            {
+                self.led(&partition, leader_epoch, now);
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -174,9 +199,9 @@ impl BrokerNode {
         let log = match self.disk.list(&path) {
             Ok(_) => {
                 let of = |all: &OffsetCheckpoint| all.get(&name).copied().unwrap_or(0);
-                opening.recovery_point = of(&self.checkpoint(RECOVERY_POINT_CHECKPOINT));
-                opening.log_start_offset = of(&self.checkpoint(LOG_START_OFFSET_CHECKPOINT));
-                high_watermark = of(&self.checkpoint(REPLICATION_OFFSET_CHECKPOINT));
+                opening.recovery_point = of(&self.found.recovery_points);
+                opening.log_start_offset = of(&self.found.log_start_offsets);
+                high_watermark = of(&self.found.high_watermarks);
                 opening.is_clean = self.is_clean;
                 opening.has_machine_stopped =
                     self.has_machine_stopped && self.planted != PlantedInCluster::OverlooksGaps;

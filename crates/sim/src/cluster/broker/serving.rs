@@ -1,27 +1,19 @@
-//! What a broker answers as the leader of partitions: producers, consumers, and followers in their sessions.
+//! What a broker answers followers in their sessions, as the leader of partitions.
 
 use super::{BrokerNode, SimPartition};
-use crate::cluster::judge::Log;
-use crate::cluster::message::{
-    Answer, Ask, Caller, Channel, FetchedRecords, Outbox, PartitionLeader,
-};
-use crate::cluster::planted::PlantedInCluster;
-use crate::cluster::schedule::TOPICS;
+use crate::cluster::message::{Answer, Ask, Caller, Channel, Outbox};
 use controller::alter_partition::WantedIsr;
 use controller::{AlterPartition, ControllerResponse};
 use metadata::LeaderRecoveryState;
 use model::{
     BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, Message as _, MonotonicTime, Now, Uuid,
 };
-use record::{ProduceValidator, TargetCompression, TimestampType, ValidationRules};
 use replication::{
-    Acks, CommittedIsr, FetchContext, FetchPartition, FetchSession, FollowerFetch,
-    IncrementalFetch, Isolation, IsrAnswer, NewSession, PartitionKey, PartitionSlot, ReadOutcome,
-    ReadRequest, ReadResult, Seen, SessionRequest, SessionTime, TopicRef,
+    CommittedIsr, FetchContext, FetchPartition, FetchSession, FollowerFetch, IncrementalFetch,
+    Isolation, IsrAnswer, NewSession, PartitionKey, PartitionSlot, ReadOutcome, ReadRequest,
+    ReadResult, Seen, SessionRequest, SessionTime, TopicRef,
 };
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Waker};
 use storage::sim::SimDisk;
 use wire::fetch_response::{FetchResponseHead, FetchResponsePartition, FetchResponseWriter};
 use wire::messages::list_offsets_response::{
@@ -29,30 +21,10 @@ use wire::messages::list_offsets_response::{
 };
 use wire::messages::{FetchRequest, ListOffsetsRequest, ListOffsetsResponse};
 
-const PRODUCE_VERSION: i16 = 13;
 const FETCH_VERSION: i16 = 18;
 const LIST_OFFSETS_VERSION: i16 = 11;
 /// ListOffsets' timestamp that stands for the start of a log.
 const EARLIEST: i64 = -2;
-/// How long a producer's batch is waited for.
-const PRODUCE_TIMEOUT_MS: i64 = 1_500;
-
-type Replicated = Pin<Box<dyn Future<Output = Result<(), ErrorCode>> + Send>>;
-
-/// A batch that waits until it is replicated.
-pub(super) struct WaitingProduce {
-    caller: Caller,
-    base_offset: i64,
-    deadline: MonotonicTime,
-    replicated: Replicated,
-}
-
-impl std::fmt::Debug for WaitingProduce {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?} at {}", self.caller, self.base_offset)
-    }
-}
-
 /// A follower's fetch that waits for records.
 #[derive(Debug)]
 pub(super) struct HeldFetch {
@@ -99,122 +71,6 @@ impl HeldFetch {
 }
 
 impl BrokerNode {
-    /// Who leads what, as this broker knows it.
-    pub(super) fn leaders(&self) -> Vec<PartitionLeader> {
-        let topics = TOPICS.iter().enumerate();
-        let known = topics.filter_map(|(at, name)| Some((at, self.image.topics.by_name(name)?)));
-        let leaders = known.flat_map(|(at, topic)| {
-            let partitions = topic.partitions.iter();
-            partitions.map(move |(index, partition)| PartitionLeader {
-                topic: at,
-                topic_id: topic.id,
-                partition: *index,
-                leader: partition.leader,
-                leader_epoch: partition.leader_epoch,
-            })
-        });
-        leaders.collect()
-    }
-
-    fn find(&self, log: Log) -> Result<&Arc<SimPartition>, ErrorCode> {
-        let found = self.partitions.get(&log);
-        found.ok_or_else(|| match self.image.topics.by_id(log.0) {
-            Some(_) => ErrorCode::NotLeaderOrFollower,
-            None => ErrorCode::UnknownTopicId,
-        })
-    }
-
-    pub(super) fn produce(
-        &mut self,
-        caller: Caller,
-        log: Log,
-        mut records: Vec<u8>,
-        now: Now,
-        out: &mut Outbox,
-    ) -> Result<(), String> {
-        let refused = |error| Answer::Produced {
-            error,
-            base_offset: -1,
-        };
-        let partition = match self.find(log) {
-            Ok(partition) => partition.clone(),
-            Err(error) => {
-                out.answer(caller, refused(error));
-                return Ok(());
-            }
-        };
-        let rules = rules_of(partition.config().max_message_bytes as usize);
-        let mut validator = ProduceValidator::new();
-        let validated =
-            validator.validate_produce(&mut records, PRODUCE_VERSION, &rules, now.wall_ms);
-        let mut batch = match validated {
-            Ok(batch) => batch,
-            Err(invalid) => {
-                out.answer(caller, refused(invalid.error));
-                return Ok(());
-            }
-        };
-        let leadership = partition.leadership();
-        match partition.append_as_leader(&mut batch, None, Acks::All, now.wall_ms) {
-            Ok(appended) => {
-                let base_offset = appended.base_offset;
-                let end_offset = appended.last_offset + 1;
-                if self.planted == PlantedInCluster::AnswersEarly {
-                    let error = ErrorCode::None;
-                    out.answer(caller, Answer::Produced { error, base_offset });
-                    return Ok(());
-                }
-                let replicated: Replicated = Box::pin(async move {
-                    partition
-                        .wait_until_replicated(leadership, end_offset)
-                        .await
-                });
-                self.producing.push(WaitingProduce {
-                    caller,
-                    base_offset,
-                    deadline: now.monotonic.plus_ms(PRODUCE_TIMEOUT_MS),
-                    replicated,
-                });
-            }
-            Err(error) if error.is_disk_failure() => return Err(error.to_string()),
-            Err(error) => out.answer(caller, refused(error.code())),
-        }
-        Ok(())
-    }
-
-    /// Reads for a consumer.
-    pub(super) fn fetch(
-        &self,
-        log: Log,
-        leader_epoch: LeaderEpoch,
-        offset: i64,
-    ) -> Result<FetchedRecords, ErrorCode> {
-        let partition = self.find(log)?;
-        let isolation = match self.planted {
-            PlantedInCluster::ReadsToTheEnd => Isolation::LogEnd,
-            _ => Isolation::HighWatermark,
-        };
-        let read = partition
-            .read(&ReadRequest {
-                current_leader_epoch: leader_epoch,
-                fetch_offset: offset,
-                last_fetched_epoch: LeaderEpoch::NONE,
-                max_bytes: 4_000,
-                at_least_one_batch: true,
-                isolation,
-                is_leader_asked: true,
-            })
-            .map_err(|error| error.code())?;
-        let records = read.records.map(|slice| slice.to_vec()).transpose();
-        Ok(FetchedRecords {
-            log_start_offset: read.offsets.log_start_offset,
-            high_watermark: read.offsets.high_watermark,
-            records: records
-                .map_err(|_| ErrorCode::KafkaStorageError)?
-                .unwrap_or_default(),
-        })
-    }
-
     /// Takes a follower's fetch; it is answered when there is something to say.
     pub(super) fn replica_fetch(
         &mut self,
@@ -356,24 +212,8 @@ impl BrokerNode {
         }
     }
 
-    /// Lets everything go on that waits for what has happened.
+    /// Lets followers' fetches go on that wait for what has happened.
     pub(super) fn go_on(&mut self, now: Now, out: &mut Outbox) {
-        let mut context = Context::from_waker(Waker::noop());
-        let mut producing = std::mem::take(&mut self.producing);
-        producing.retain_mut(|one| {
-            let error = match one.replicated.as_mut().poll(&mut context) {
-                std::task::Poll::Ready(Ok(())) => ErrorCode::None,
-                std::task::Poll::Ready(Err(error)) => error,
-                std::task::Poll::Pending if one.deadline <= now.monotonic => {
-                    ErrorCode::RequestTimedOut
-                }
-                std::task::Poll::Pending => return true,
-            };
-            let base_offset = one.base_offset;
-            out.answer(one.caller, Answer::Produced { error, base_offset });
-            false
-        });
-        self.producing.append(&mut producing);
         for mut held in std::mem::take(&mut self.held) {
             self.read_again(&mut held, now);
             if held.has_news() || held.deadline <= now.monotonic {
@@ -445,7 +285,11 @@ impl BrokerNode {
             };
             outcomes.push((TopicRef::Id(part.key.0), part.key.1, part.request, outcome));
             if is_listed {
-                listed.push(response_of(part));
+                let mut response = response_of(part);
+                if self.deletes_alone() {
+                    response.offsets[2] = 0;
+                }
+                listed.push(response);
             }
         }
         match &held.session {
@@ -625,18 +469,6 @@ fn forgotten_by(message: &FetchRequest<'_>) -> Vec<PartitionKey> {
         forgotten.extend(partitions.map(|index| (topic.topic_id, index)));
     }
     forgotten
-}
-
-fn rules_of(max_message_bytes: usize) -> ValidationRules {
-    ValidationRules {
-        max_message_bytes,
-        timestamp_type: TimestampType::CreateTime,
-        timestamp_before_max_ms: i64::MAX,
-        timestamp_after_max_ms: i64::MAX,
-        is_compacted: false,
-        compression: TargetCompression::Producer,
-        decompressed_max_bytes: 1 << 20,
-    }
 }
 
 fn outcome_of(part: &Part) -> ReadOutcome {
