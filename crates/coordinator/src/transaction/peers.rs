@@ -150,3 +150,104 @@ pub fn coordinator_of(
     let leader = leader.ok_or(ErrorCode::CoordinatorNotAvailable)?;
     Ok(leader.leader)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use metadata::{MetadataRecord, Partition};
+    use model::{ProducerEpoch, ProducerId, Uuid};
+
+    /// The partitions of `topic` with these leaders, -1 for none.
+    fn image(topic: &str, leaders: &[i32]) -> MetadataImage {
+        let mut image = MetadataImage::default();
+        let topic_id = Uuid::from_u128(7);
+        let name = topic.to_owned();
+        let record = MetadataRecord::Topic { name, topic_id };
+        image.replay(&record).expect("a new topic");
+        for (partition_id, leader) in (0..).zip(leaders) {
+            let partition = Partition {
+                leader: BrokerId(*leader),
+                ..Partition::default()
+            };
+            let record = MetadataRecord::Partition {
+                topic_id,
+                partition_id,
+                partition,
+            };
+            image.replay(&record).expect("a new partition");
+        }
+        image
+    }
+
+    fn partition(index: i32) -> TopicPartition {
+        TopicPartition::new("a", index)
+    }
+
+    #[test]
+    fn partitions_are_asked_for_at_their_leaders() {
+        let image = image("a", &[1, 2, -1, 1]);
+        let by_leader =
+            PartitionsByLeader::of((0..5).map(partition).collect(), &image, BrokerId(1));
+        let expected = PartitionsByLeader {
+            here: vec![partition(0), partition(3)],
+            elsewhere: [(BrokerId(2), vec![partition(1)])].into(),
+            nowhere: vec![partition(2)],
+            gone: vec![partition(4)],
+        };
+        assert_eq!(by_leader, expected);
+        assert!(!is_led_by_others(&[partition(1)], &image, BrokerId(2)));
+        assert!(is_led_by_others(
+            &[partition(1), partition(0)],
+            &image,
+            BrokerId(2)
+        ));
+        assert!(is_led_by_others(&[partition(4)], &image, BrokerId(2)));
+    }
+
+    #[test]
+    fn a_marker_is_written_again_unless_it_is_there_or_too_late() {
+        let image = image("a", &[1]);
+        let fate = |outcome, index| MarkerFate::of(outcome, &partition(index), &image);
+        assert_eq!(fate(ErrorCode::None, 0), MarkerFate::Settled);
+        let unknown = ErrorCode::UnknownTopicOrPartition;
+        assert_eq!(fate(unknown, 0), MarkerFate::Unwritten);
+        assert_eq!(fate(unknown, 1), MarkerFate::Settled);
+        for late in [
+            ErrorCode::InvalidProducerEpoch,
+            ErrorCode::TransactionCoordinatorFenced,
+        ] {
+            assert_eq!(fate(late, 0), MarkerFate::OutOfDate);
+        }
+        for again in [ErrorCode::NetworkException, ErrorCode::NotLeaderOrFollower] {
+            assert_eq!(fate(again, 0), MarkerFate::Unwritten);
+        }
+    }
+
+    #[test]
+    fn the_coordinator_leads_the_partition_of_the_transactional_id() {
+        let missing = coordinator_of(&image("a", &[1]), "id");
+        assert_eq!(missing, Err(ErrorCode::CoordinatorNotAvailable));
+        let leaderless = coordinator_of(&image(TRANSACTION_TOPIC, &[-1]), "id");
+        assert_eq!(leaderless, Err(ErrorCode::CoordinatorNotAvailable));
+        let led = coordinator_of(&image(TRANSACTION_TOPIC, &[3]), "id");
+        assert_eq!(led, Ok(BrokerId(3)));
+    }
+
+    #[test]
+    fn a_request_tells_each_of_its_parts_from_the_others() {
+        let markers = |producer_id, count| MarkersToWrite {
+            marker: TransactionMarker {
+                producer_id: ProducerId(producer_id),
+                producer_epoch: ProducerEpoch(0),
+                coordinator_epoch: 0,
+                is_commit: true,
+            },
+            transaction_version: 2,
+            partitions: vec![partition(0); count],
+        };
+        let taken = [markers(5, PARTITIONS_MAX - 1)];
+        assert!(markers(6, 1).fit(taken.iter()));
+        assert!(!markers(6, 2).fit(taken.iter()));
+        assert!(!markers(5, 1).fit(taken.iter()));
+    }
+}
