@@ -22,7 +22,6 @@ use super::runtime::{Coordination, CoordinatorContext, CoordinatorRuntime, Seat,
 use crate::coordinators::Coordinators;
 use crate::scheduling::clock;
 use config::ServerConfig;
-pub(crate) use coordinator::transaction::TRANSACTION_TOPIC;
 use coordinator::transaction::{
     Moment, PartitionsByLeader, TransactionConfig, TransactionShard, coordinator_of,
     is_led_by_others,
@@ -35,6 +34,9 @@ use std::sync::atomic::{AtomicBool, AtomicI16, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
+
+/// The topic that holds the states of transactional ids.
+pub(crate) const TRANSACTION_TOPIC: &str = controller::internal_topics::TRANSACTION_STATE;
 
 /// The transaction coordinator of this broker.
 #[derive(Debug)]
@@ -212,7 +214,7 @@ impl Transactions {
     /// # Errors
     /// `CoordinatorNotAvailable` where there is none.
     fn coordinator_of(&self, transactional_id: &str) -> Result<BrokerId, ErrorCode> {
-        coordinator_of(&self.image(), transactional_id)
+        coordinator_of(&self.image(), TRANSACTION_TOPIC, transactional_id)
     }
 
     fn moment(&self, fresh_producer_id: Option<ProducerId>) -> Moment {

@@ -38,6 +38,3 @@ pub use request::{
 };
 pub use shard::{ReplayError, TransactionShard};
 pub use state::TransactionState;
-
-/// The topic that holds the states of transactional ids.
-pub const TRANSACTION_TOPIC: &str = "__transaction_state";

@@ -9,7 +9,6 @@
 //!
 //! An answer tells markers apart by their producers alone, and questions by their transactional ids.
 
-use super::TRANSACTION_TOPIC;
 use super::producer::ProducerIdAndEpoch;
 use crate::partition_for;
 use crate::runtime::TransactionMarker;
@@ -134,15 +133,16 @@ impl MarkerFate {
     }
 }
 
-/// The broker that coordinates a transactional id.
+/// The broker that coordinates a transactional id, by the topic that holds their states.
 ///
 /// # Errors
 /// `CoordinatorNotAvailable` where there is none.
 pub fn coordinator_of(
     image: &MetadataImage,
+    topic: &str,
     transactional_id: &str,
 ) -> Result<BrokerId, ErrorCode> {
-    let topic = image.topics.by_name(TRANSACTION_TOPIC);
+    let topic = image.topics.by_name(topic);
     let topic = topic.ok_or(ErrorCode::CoordinatorNotAvailable)?;
     let count = i32::try_from(topic.partition_count()).unwrap_or(i32::MAX);
     let partition = topic.partition(partition_for(transactional_id, count));
@@ -225,17 +225,17 @@ mod tests {
 
     #[test]
     fn the_coordinator_leads_the_partition_of_the_transactional_id() {
-        let missing = coordinator_of(&image("a", &[1]), "id");
+        let missing = coordinator_of(&image("a", &[1]), "states", "id");
         assert_eq!(missing, Err(ErrorCode::CoordinatorNotAvailable));
-        let leaderless = coordinator_of(&image(TRANSACTION_TOPIC, &[-1]), "id");
+        let leaderless = coordinator_of(&image("states", &[-1]), "states", "id");
         assert_eq!(leaderless, Err(ErrorCode::CoordinatorNotAvailable));
-        let led = coordinator_of(&image(TRANSACTION_TOPIC, &[3]), "id");
+        let led = coordinator_of(&image("states", &[3]), "states", "id");
         assert_eq!(led, Ok(BrokerId(3)));
     }
 
     #[test]
-    fn a_request_tells_each_of_its_parts_from_the_others() {
-        let markers = |producer_id, count| MarkersToWrite {
+    fn an_answer_tells_producers_apart() {
+        let markers = |producer_id| MarkersToWrite {
             marker: TransactionMarker {
                 producer_id: ProducerId(producer_id),
                 producer_epoch: ProducerEpoch(0),
@@ -243,11 +243,9 @@ mod tests {
                 is_commit: true,
             },
             transaction_version: 2,
-            partitions: vec![partition(0); count],
+            partitions: vec![partition(0)],
         };
-        let taken = [markers(5, PARTITIONS_MAX - 1)];
-        assert!(markers(6, 1).fit(taken.iter()));
-        assert!(!markers(6, 2).fit(taken.iter()));
-        assert!(!markers(5, 1).fit(taken.iter()));
+        assert!(markers(5).shares_answer_with(&markers(5)));
+        assert!(!markers(5).shares_answer_with(&markers(6)));
     }
 }

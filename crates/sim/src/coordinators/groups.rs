@@ -1,8 +1,8 @@
 //! The group coordinator of a node: hosted partitions of `__consumer_offsets`.
 
-use super::CoordinatorCaller;
 use super::log::{Asking, CoordinatorMistakes, load};
 use super::seats::Seats;
+use super::{CoordinatorCaller, OFFSETS_TOPIC};
 use crate::node::{Halted, SimPartition};
 use crate::protocol::{Answer, SESSION_TIMEOUT_MS};
 use coordinator::Decision;
@@ -15,9 +15,6 @@ use model::{ErrorCode, LeaderEpoch, MonotonicTime, Now};
 use replication::{PartitionKey, VerificationGuard};
 use std::cell::Cell;
 use std::sync::Arc;
-
-/// The topic that holds groups and offsets.
-pub(crate) const OFFSETS_TOPIC: &str = "__consumer_offsets";
 
 /// How often a member of the consumer protocol says that it lives.
 const HEARTBEAT_INTERVAL_MS: i32 = 500;

@@ -14,11 +14,13 @@ mod transaction_requests;
 mod transactions;
 
 pub(crate) use self::group_requests::answer_of;
-pub(crate) use self::groups::{Groups, OFFSETS_TOPIC, TransactionalWriter};
+pub(crate) use self::groups::{Groups, TransactionalWriter};
 pub(crate) use self::log::CoordinatorMistakes;
 pub(crate) use self::transaction_requests::{first_offset_batch, known_to};
 pub(crate) use self::transactions::{Finishing, Transactions};
-pub(crate) use coordinator::transaction::TRANSACTION_TOPIC;
+pub(crate) use controller::internal_topics::{
+    CONSUMER_OFFSETS as OFFSETS_TOPIC, TRANSACTION_STATE as TRANSACTION_TOPIC,
+};
 
 use crate::protocol::Answer;
 use coordinator::group::GroupShard;

@@ -382,7 +382,7 @@ impl BrokerNode {
             is_verify_only: false,
             partitions: vec![partition.topic_partition().clone()],
         };
-        let refused = match coordinator_of(&self.image, transactional_id) {
+        let refused = match coordinator_of(&self.image, TRANSACTION_TOPIC, transactional_id) {
             Ok(coordinator) if coordinator == self.id => {
                 let verified = ask.clone();
                 let then = |error| match error {

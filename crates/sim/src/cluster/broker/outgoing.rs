@@ -16,7 +16,7 @@ pub(super) trait Asked: Sized + Clone {
 
 impl Asked for MarkersToWrite {
     fn fits(&self, taken: &[Self]) -> bool {
-        self.fit(taken.iter())
+        !taken.iter().any(|one| one.shares_answer_with(self))
     }
 
     fn partition_count(&self) -> usize {
@@ -34,7 +34,7 @@ impl Asked for MarkersToWrite {
 
 impl Asked for PartitionsToAdd {
     fn fits(&self, taken: &[Self]) -> bool {
-        self.fit(taken.iter())
+        !taken.iter().any(|one| one.shares_answer_with(self))
     }
 
     fn partition_count(&self) -> usize {
