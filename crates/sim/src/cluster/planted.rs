@@ -37,8 +37,6 @@ pub enum PlantedInCluster {
     LoadsToHighWatermark,
     /// A coordinator goes on to answer when its partition is led by another broker.
     CoordinatorServesOn,
-    /// A marker counts as written when the leader has it.
-    MarksAlone,
     /// The first batch of a transaction is appended without a word to its coordinator.
     AsksNoCoordinator,
     /// Records are deleted at the leader alone, and followers are not told.
@@ -49,7 +47,7 @@ pub enum PlantedInCluster {
 
 impl PlantedInCluster {
     /// The mistakes that some hundred worlds find.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 18] = [
         Self::AnswersEarly,
         Self::ReadsToTheEnd,
         Self::TrustsItsLog,
@@ -65,7 +63,6 @@ impl PlantedInCluster {
         Self::CoordinatorAnswersEarly,
         Self::LoadsToHighWatermark,
         Self::CoordinatorServesOn,
-        Self::MarksAlone,
         Self::AsksNoCoordinator,
         Self::DeletesAlone,
         Self::ListsOldEnds,

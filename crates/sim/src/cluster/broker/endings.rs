@@ -4,7 +4,6 @@
 use super::waiting::{Gathered, Replicated};
 use super::{BrokerNode, SimPartition};
 use crate::cluster::message::{Answer, Caller, Outbox};
-use crate::cluster::planted::PlantedInCluster;
 use crate::coordinators::{Finishing, OFFSETS_TOPIC};
 use crate::protocol;
 use coordinator::runtime::TransactionMarker;
@@ -252,10 +251,7 @@ impl BrokerNode {
                 Err(error) => Err(error.code()),
             }
         };
-        Ok(appended.map(|end_offset| match self.planted {
-            PlantedInCluster::MarksAlone => Box::pin(std::future::ready(Ok(()))) as Replicated,
-            _ => replicated(partition, leadership, end_offset),
-        }))
+        Ok(appended.map(|end_offset| replicated(partition, leadership, end_offset)))
     }
 
     /// Whether no end is on its way.
