@@ -119,7 +119,9 @@ fn who_says_that_it_leads_is_told_who_does() {
         let response: BeginQuorumEpochResponse<'_> = response.read();
         shown!(response)
     };
-    check(ask, expect![[r#"
+    check(
+        ask,
+        expect![[r#"
         right: NONE, NONE 1 in 1, 1 at 127.0.0.1
         another cluster: INCONSISTENT_CLUSTER_ID
         another topic: INVALID_REQUEST
@@ -127,7 +129,8 @@ fn who_says_that_it_leads_is_told_who_does() {
         another leader: NONE, INCONSISTENT_VOTER_SET 1 in 1, 1 at 127.0.0.1
         an old epoch: NONE, FENCED_LEADER_EPOCH 1 in 1, 1 at 127.0.0.1
         a later epoch: NONE, INCONSISTENT_VOTER_SET 1 in 1, 1 at 127.0.0.1
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -152,7 +155,9 @@ fn who_says_that_it_leads_no_longer_is_told_who_does() {
         let response: EndQuorumEpochResponse<'_> = response.read();
         shown!(response)
     };
-    check(ask, expect![[r#"
+    check(
+        ask,
+        expect![[r#"
         right: NONE, NONE 1 in 1, 1 at 127.0.0.1
         another cluster: INCONSISTENT_CLUSTER_ID
         another topic: INVALID_REQUEST
@@ -160,7 +165,8 @@ fn who_says_that_it_leads_no_longer_is_told_who_does() {
         another leader: NONE, INCONSISTENT_VOTER_SET 1 in 1, 1 at 127.0.0.1
         an old epoch: NONE, FENCED_LEADER_EPOCH 1 in 1, 1 at 127.0.0.1
         a later epoch: NONE, INCONSISTENT_VOTER_SET 1 in 1, 1 at 127.0.0.1
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -187,7 +193,9 @@ fn nobody_else_is_elected() {
         assert!(granted.into_iter().all(|one| !one.vote_granted));
         shown!(response)
     };
-    check(ask, expect![[r#"
+    check(
+        ask,
+        expect![[r#"
         right: NONE, NONE 1 in 1, 1 at 127.0.0.1
         another cluster: INCONSISTENT_CLUSTER_ID
         another topic: INVALID_REQUEST
@@ -195,5 +203,6 @@ fn nobody_else_is_elected() {
         another leader: NONE, NONE 1 in 1, 1 at 127.0.0.1
         an old epoch: NONE, INVALID_REQUEST 1 in 1, 1 at 127.0.0.1
         a later epoch: NONE, NONE 1 in 1, 1 at 127.0.0.1
-    "#]]);
+    "#]],
+    );
 }
