@@ -11,7 +11,7 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufStream, DuplexStream};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use wire::ApiKey;
@@ -38,7 +38,9 @@ impl<F: Fn() -> Option<io::Result<DuplexStream>> + Send + Sync> Transport for Di
     fn connect<'a>(&'a self, _: &'a Endpoint) -> BoxFuture<'a, io::Result<Box<dyn ByteStream>>> {
         match (self.0)() {
             Some(dialled) => {
-                let connected = dialled.map(|stream| Box::new(stream) as Box<dyn ByteStream>);
+                // What is written is kept back until it is flushed, as by what encrypts.
+                let kept_back = |stream| Box::new(BufStream::new(stream)) as Box<dyn ByteStream>;
+                let connected = dialled.map(kept_back);
                 Box::pin(std::future::ready(connected))
             }
             None => Box::pin(std::future::pending()),
@@ -412,6 +414,91 @@ async fn a_connection_is_idle_only_when_nothing_is_in_flight() {
             "{refusal}"
         );
     }
+}
+
+/// How long a connection that may be idle for 100 ms lives after a request that was made at 60 ms.
+async fn lives_after(broker_answers: bool) -> u128 {
+    let mut options = meeting(move |mut stream: DuplexStream| async move {
+        let request = read_frame(&mut stream).await.expect("arrives");
+        if broker_answers {
+            tokio::time::sleep(Duration::from_millis(60)).await;
+            let frame = answer(&request, b"");
+            stream.write_all(&frame).await.expect("takes it");
+        }
+        read_frame(&mut stream).await;
+    });
+    options.idle_max = Some(Duration::from_millis(100));
+    let connection = connect(&options).await;
+    tokio::time::sleep(Duration::from_millis(60)).await;
+    let mut request = connection.request(API, VERSION);
+    if !broker_answers {
+        request = request.without_answer();
+    }
+    // It is looked at when this has passed, if not before.
+    let deadline = Deadline::after_ms(150, "request.timeout.ms");
+    let sent = connection.send(request, deadline).await;
+    sent.expect("is sent").await.expect("is done");
+    let used = Instant::now();
+    connection.closed().await;
+    used.elapsed().as_millis()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_is_idle_from_its_last_request_or_answer_on() {
+    for broker_answers in [true, false] {
+        let lived_ms = lives_after(broker_answers).await;
+        assert!((100..=102).contains(&lived_ms), "{lived_ms} ms");
+    }
+}
+
+/// Nobody would ever answer it, and so nobody would ever find it late.
+#[tokio::test(start_paused = true)]
+async fn a_request_without_an_answer_that_cannot_leave_ends_the_connection_in_time() {
+    let mut options = meeting(async |stream| {
+        std::future::pending::<()>().await;
+        drop(stream);
+    });
+    // The timer goes off before.
+    options.idle_max = Some(Duration::from_millis(100));
+    let connection = connect(&options).await;
+    let mut request = connection.request(API, VERSION);
+    request.body().extend_from_slice(&vec![0; 1 << 18]);
+    let deadline = Deadline::after_ms(300, "request.timeout.ms");
+    let sent = connection.send(request.without_answer(), deadline).await;
+    let started = Instant::now();
+    let leaving = sent.expect("is queued");
+    let left = tokio::time::timeout(Duration::from_millis(1_000), leaving).await;
+    let error = left.expect("is given up").expect_err("has not left");
+    assert!(
+        error.to_string().ends_with("it takes no more bytes"),
+        "{error}"
+    );
+    let waited_ms = started.elapsed().as_millis();
+    assert!((300..=302).contains(&waited_ms), "{waited_ms} ms");
+}
+
+/// KIP-219: an answer of this version begins with the time for which the broker wants nothing.
+#[tokio::test(start_paused = true)]
+async fn who_is_held_up_for_too_long_hears_it_in_time() {
+    let options = meeting(async |mut stream| {
+        while let Some(request) = read_frame(&mut stream).await {
+            let frame = answer(&request, &250_u32.to_be_bytes());
+            stream.write_all(&frame).await.expect("takes it");
+        }
+    });
+    let connection = connect(&options).await;
+    let send = async |timeout_ms| {
+        let deadline = Deadline::after_ms(timeout_ms, "request.timeout.ms");
+        let request = connection.request(API, 1);
+        let sent = connection.send(request, deadline).await;
+        sent.expect("is queued").await
+    };
+    send(1_000).await.expect("is answered");
+    let started = Instant::now();
+    let error = send(20).await.expect_err("may not be sent in time");
+    assert!(matches!(error, Error::TimedOut { .. }), "{error}");
+    let waited_ms = started.elapsed().as_millis();
+    assert!((20..=22).contains(&waited_ms), "{waited_ms} ms");
 }
 
 const CALLED: Called<'static> = Called {

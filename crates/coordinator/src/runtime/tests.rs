@@ -12,6 +12,7 @@ use model::{ErrorCode, MonotonicTime, Now, ProducerEpoch, ProducerId};
 use record::{Batches, Codec, Compression, ValidatedBatch};
 
 mod loading;
+mod log_calls;
 mod properties;
 mod texts;
 
@@ -31,6 +32,8 @@ struct Memory {
     takes: Option<usize>,
     /// The high watermark is the log's end with each batch.
     has_one_replica: bool,
+    /// The high watermark does not wait for a flush.
+    needs_no_flush: bool,
     batches: Vec<usize>,
 }
 
@@ -53,7 +56,7 @@ impl Memory {
         Ok(AppendedBatch {
             base_offset,
             end_offset: self.end_offset,
-            is_flush_due: true,
+            is_flush_due: !self.needs_no_flush,
         })
     }
 }

@@ -6,7 +6,7 @@ use super::NOW;
 use super::texts::Texts;
 use crate::CoordinatorRecord;
 use model::{ProducerEpoch, ProducerId};
-use record::{Batches, Compression};
+use record::{BatchBuilder, BatchHeader, Batches, Compression};
 
 /// A log of batches, and what was said of it.
 #[derive(Default)]
@@ -106,6 +106,23 @@ fn a_log_is_replayed_whole_and_damage_is_told() {
     let (outcome, said) = loaded(&log);
     assert_eq!(outcome, Ok("0:a 2:t/7 end/7/false 5:b <6".to_owned()));
     assert_eq!(said, ["1: damage", "damage at 4"]);
+}
+
+/// Whoever may write to the topic may do so as an idempotent producer without a transaction.
+#[test]
+fn records_of_a_producer_without_a_transaction_count_at_once() {
+    let header = BatchHeader {
+        producer_id: ProducerId(7),
+        producer_epoch: ProducerEpoch(0),
+        base_sequence: 0,
+        ..BatchHeader::default()
+    };
+    let mut builder = BatchBuilder::new(header);
+    builder.append(0, Some(b"a"), None, &[]);
+    let mut log = Written::default();
+    let batch = builder.into_batch(Compression::None);
+    log.add(batch.bytes().to_vec());
+    assert_eq!(loaded(&log).0, Ok("0:a <1".to_owned()));
 }
 
 #[test]

@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     pub(super) texts: Vec<String>,
+    /// What was given back, as the log has not taken it.
+    pub(super) given_back: Vec<String>,
     parked: BTreeSet<Token>,
     next_token: u64,
 }
@@ -93,6 +95,9 @@ impl CoordinatorShard for Texts {
         _: ErrorCode,
         _: Now,
     ) -> Vec<(Token, usize)> {
+        let untaken = decision.records.iter();
+        let untaken = untaken.map(|record| String::from_utf8_lossy(&record.key).into_owned());
+        self.given_back.extend(untaken);
         // Who was to be released is told that nobody is there.
         let released = decision.released.into_iter();
         released.map(|(token, _)| (token, 0)).collect()
