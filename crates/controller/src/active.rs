@@ -568,6 +568,46 @@ mod tests {
     }
 
     #[test]
+    fn a_task_waits_for_a_moment_when_the_log_has_not_taken_records() {
+        let mut script = Script::new();
+        let context = ControllerContext::new(&script.cluster.config);
+        let controller = &mut script.controller;
+        let due = controller.next_task().expect("a sign of life");
+        let proposal = controller.propose_task(&context, due).expect("it is due");
+        assert!(!proposal.is_empty());
+        assert_eq!(controller.refused(), None);
+        assert_eq!(controller.next_task(), Some(due.plus_ms(1_000)));
+
+        // What was accepted, and has not come to be in the log, is as good as refused.
+        let mut script = Script::new();
+        assert!(script.create("lost", "t"));
+        let before = Arc::new(script.cluster.image.clone());
+        script.accept();
+        let lost = script.controller.reverted(before, 1, 10, due);
+        assert_eq!(lost, ["lost"]);
+        assert_eq!(script.controller.next_task(), Some(due.plus_ms(1_000)));
+    }
+
+    #[test]
+    fn what_the_log_has_lost_of_brokers_and_levels_has_never_been() {
+        let mut script = Script::new();
+        let before = Arc::new(script.cluster.image.clone());
+        let broker_epoch = before.cluster.broker(BrokerId(1)).expect("is there").epoch;
+        script.cluster.replay(&[MetadataRecord::UnregisterBroker {
+            broker_id: BrokerId(1),
+            broker_epoch,
+        }]);
+        let after = Arc::new(script.cluster.image.clone());
+        let controller = &mut script.controller;
+        controller.appended(after.clone(), 2, 11);
+        assert_eq!(controller.reverted(before, 1, 10, NOW), [""; 0]);
+        assert_eq!(controller.kraft_version, 1);
+        controller.appended(after, 1, 11);
+        controller.committed(11);
+        assert_eq!(controller.take_transitions().len(), 1, "once, not twice");
+    }
+
+    #[test]
     fn who_waits_learns_that_leadership_is_lost() {
         let mut script = Script::new();
         assert!(script.create("answered", "t"));

@@ -223,4 +223,52 @@ mod tests {
         assert_eq!(results[0], Err(ErrorCode::InvalidRequest));
         assert!(results[1].is_ok(), "{results:?}");
     }
+
+    #[test]
+    fn a_request_names_a_partition_once_and_who_recovers_is_in_sync_alone() {
+        let ids = [BrokerId(1), BrokerId(2)];
+        let mut cluster = TestCluster::new(&[]).with_brokers(&ids);
+        let topic = NewTopic {
+            replication_factor: 2,
+            ..NewTopic::of_defaults("t")
+        };
+        cluster
+            .apply(|image, context, random| create_topics(image, context, &[topic], false, random));
+        let topic_id = cluster.image.topics.id_of("t").unwrap();
+        let partition = cluster.image.topics.by_id(topic_id).unwrap().partition(0);
+        let leader = partition.unwrap().leader;
+        let wanted = |isr: &[BrokerId], state| WantedIsr {
+            topic_id,
+            partition_id: 0,
+            leader_epoch: LeaderEpoch(0),
+            partition_epoch: 0,
+            isr: isr.iter().map(|id| (*id, BrokerEpoch::NONE)).collect(),
+            leader_recovery_state: Some(state),
+        };
+        let results = |cluster: &TestCluster, partitions: &[WantedIsr]| {
+            let epoch = cluster.image.cluster.broker(leader).unwrap().epoch;
+            let (image, context) = (&cluster.image, cluster.context());
+            let decided = alter_partition(image, &context, (leader, epoch), partitions);
+            decided.unwrap().response
+        };
+        let alone = wanted(&[leader], LeaderRecoveryState::Recovered);
+        let twice = results(&cluster, &[alone.clone(), alone]);
+        assert!(twice[0].is_ok(), "{twice:?}");
+        assert_eq!(twice[1], Err(ErrorCode::InvalidUpdateVersion));
+
+        let recovering = MetadataRecord::PartitionChange(PartitionChange {
+            isr: Some(vec![leader]),
+            leader_recovery_state: Some(LeaderRecoveryState::Recovering),
+            ..PartitionChange::of(topic_id, 0)
+        });
+        cluster.replay(&[recovering]);
+        let wanted = |isr, state| WantedIsr {
+            partition_epoch: 1,
+            ..wanted(isr, state)
+        };
+        let both = results(&cluster, &[wanted(&ids, LeaderRecoveryState::Recovering)]);
+        assert_eq!(both, [Err(ErrorCode::InvalidRequest)]);
+        let both = results(&cluster, &[wanted(&ids, LeaderRecoveryState::Recovered)]);
+        assert!(both[0].is_ok(), "{both:?}");
+    }
 }

@@ -143,12 +143,42 @@ fn a_registration_is_tried_again_while_another_session_lives() {
             (102, "lost"),
             (301, "poll"),
             (302, "poll"),
-            (303, "registered 9"),
+            (303, "lost"),
+            (703, "poll"),
+            // The other one's session ends within seconds: no pause is longer than half of one.
+            (704, "registered duplicate"),
+            (1_203, "poll"),
+            (1_204, "poll"),
+            (1_205, "registered 9"),
         ],
         "
 0 register
 101 register
-302 register",
+302 register
+703 register
+1204 register",
+    );
+}
+
+/// A heartbeat that was under way before the directory has failed tells nothing of it.
+#[test]
+fn a_failed_directory_is_not_told_by_an_earlier_heartbeat() {
+    check(
+        &[
+            (0, "registered 9"),
+            (10, "poll"),
+            (20, "failed-directory"),
+            (30, "heard caught-up"),
+            (31, "lost"),
+            (30_019, "poll"),
+            (30_020, "lost"),
+        ],
+        "
+10 heartbeat fence at -1
+30 heartbeat fence offline at -1
+30 Recovery
+30019 heartbeat fence offline at -1
+30020 a log directory has failed, and the controller could not be told within 30000 ms (`log.dir.failure.timeout.ms`)",
     );
 }
 

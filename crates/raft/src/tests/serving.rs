@@ -1,6 +1,7 @@
 //! What a voter alone answers, in Apache Kafka 4.3.1's order of checks where there is one.
 
 use super::*;
+use crate::replica::RoleState;
 use metadata::VersionRange;
 use model::ErrorCode;
 
@@ -146,6 +147,21 @@ fn a_fetch_is_answered_by_offset_and_epoch() {
         ),
     ] {
         assert_eq!(told(&mut replica, &request), expect, "{request:?}");
+    }
+}
+
+/// Its log may be longer than what it shares with the leader's.
+#[test]
+fn whoever_has_another_log_is_no_follower_yet() {
+    let mut replica = leader();
+    let now = Now::at_ms(2_000);
+    for (offset, epoch, count) in [(4, 1, 0), (7, 2, 0), (-1, 0, 0), (3, 1, 1)] {
+        replica.handle_fetch(&fetch(offset, epoch), now);
+        let RoleState::Leader(leading) = &replica.role else {
+            panic!("it leads");
+        };
+        let followers = leading.followers.describe(now.monotonic);
+        assert_eq!(followers.len(), count, "{offset} {epoch}");
     }
 }
 

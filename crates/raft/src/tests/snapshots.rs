@@ -63,6 +63,28 @@ fn a_snapshot_is_due_by_bytes_and_by_time_and_after_a_pause() {
 
 /// The voters of a snapshot are those of its end, and not of what comes after.
 #[test]
+fn an_old_snapshot_goes_when_its_time_is_over_and_the_newest_stays() {
+    let mut options = options(voter());
+    options.config.retention_ms = 1_000;
+    let (mut replica, mut state) = lead_with(&new_disk(), options).expect("new");
+    for value in ["a", "b"] {
+        append(&mut replica, &[value]).expect("fits");
+        state.apply(&mut replica);
+        snapshot(&mut replica, &mut state).expect("none is written");
+    }
+    let oldest = replica.log.snapshots.all()[0].timestamp_ms;
+    let over_at = oldest.expect("it is whole") + 1_000;
+    let count_at = |replica: &mut Replica<SimDisk>, now_ms| {
+        replica.clean(now_ms).expect("works");
+        replica.log.snapshots.all().len()
+    };
+    assert_eq!(count_at(&mut replica, over_at), 2);
+    assert_eq!(count_at(&mut replica, over_at + 1), 1);
+    assert_eq!(replica.newest_snapshot(), Some(state.id()));
+    assert_eq!(count_at(&mut replica, i64::MAX), 1);
+}
+
+#[test]
 fn a_snapshot_has_the_voters_of_its_time() {
     let disk = new_disk();
     let (mut replica, mut state) = lead(&disk).expect("new");

@@ -115,6 +115,35 @@ fn records_of_a_replica_out_of_sync_may_be_withheld() {
     );
 }
 
+/// Nobody waits for a replica that the metadata have taken away: it may never fetch again.
+#[test]
+fn records_are_deleted_when_the_last_replica_that_has_them_is_one_no_more() {
+    check(
+        "
+        lead 1 of=2,3 isr=1,2,3 at=5
+        append
+        fetch 2 1 le=1
+        fetch 3 1 le=1
+        delete 1
+        fetch 2 1 le=1 start=1
+        wait-deleted 1
+        lead 1 of=2 isr=1,2 at=6
+        low
+        ",
+        expect![[r#"
+            lead 1 of=2,3 isr=1,2,3 at=5     0/0 [1,2,3] at 5
+            append                           0/1 [1,2,3] at 5, 0
+            fetch 2 1 le=1                   0/1 [1,2,3] at 5, nothing, hw 0
+            fetch 3 1 le=1                   1/1 [1,2,3] at 5, nothing, hw 1
+            delete 1                         1/1 [1,2,3] at 5, 1
+            fetch 2 1 le=1 start=1           1/1 [1,2,3] at 5, nothing, hw 1
+            wait-deleted 1                   1/1 [1,2,3] at 5
+            lead 1 of=2 isr=1,2 at=6         1/1 [1,2] at 6, wait-deleted 1: done at 1
+            low                              1/1 [1,2] at 6, Some(1)
+        "#]],
+    );
+}
+
 #[test]
 fn records_are_deleted_when_no_replica_that_is_there_has_them() {
     check(

@@ -480,6 +480,35 @@ fn without_epochs_a_log_is_cut_at_its_high_watermark() {
     );
 }
 
+/// Who copies the log begins anew when it has been cut.
+#[test]
+fn every_cut_is_counted_and_nothing_else() {
+    let counts = |script: &[(&str, u64)]| {
+        let served = Served::new();
+        for (line, expect) in script {
+            let before = served.partition.truncation_count();
+            let told = act(&served, line);
+            let count = served.partition.truncation_count() - before;
+            assert_eq!(count, *expect, "{line}: {told}");
+        }
+    };
+    counts(&[
+        ("follow 4", 0),
+        ("restart 4 30", 1),
+        ("take 4 hw=35 start=30 base=25 batches=4:10,4:5", 1),
+        ("take 4 base=40 batches=4:5", 0),
+        ("cut 4 4 42", 1),
+    ]);
+    counts(&[
+        ("follow 7", 0),
+        ("restart 7 0", 1),
+        ("take 7 hw=3 batches=-1:3,-1:2", 0),
+        ("follow 8", 0),
+        ("begin 8", 1),
+        ("begin 8", 0),
+    ]);
+}
+
 #[test]
 fn an_idle_log_is_not_opened_before_something_arrives() {
     check(
