@@ -34,10 +34,13 @@ fn a_flush_that_has_failed_is_due_again() {
     assert!(!hosted.poll_flush());
 }
 
+/// What makes a partition refuse who waits.
+type Refuse = fn(&mut Hosted);
+
 /// The high watermark may have moved before anybody tells.
 #[test]
 fn who_is_refused_is_only_who_still_has_to_wait() {
-    let refusals: [(fn(&mut Hosted), ErrorCode); 3] = [
+    let refusals: [(Refuse, ErrorCode); 3] = [
         (
             |hosted| hosted.log_failed(ErrorCode::KafkaStorageError),
             ErrorCode::NotCoordinator,
