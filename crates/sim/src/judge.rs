@@ -278,6 +278,16 @@ impl Judge {
         is_committed: bool,
         is_last_scan: bool,
     ) -> i64 {
+        // A leader that has not heard of the next one has what it had; at rest there is one leader.
+        let log_start_offset = if is_last_scan {
+            floor.log_start_offset
+        } else {
+            0
+        };
+        let floor = Floor {
+            log_start_offset,
+            ..floor
+        };
         if floor.is_gone {
             self.broken("a deleted topic is gone", format!("{key:?} was read"));
         }
