@@ -145,6 +145,8 @@ mod tests {
             "use std::sync::mpsc::Receiver;",
             "let next = channel.recv();",
             "std::io::stdin().read_line(&mut line)",
+            "rustix::io::read(file, bytes)",
+            "use rustix::io::{Errno, read};",
         ] {
             assert!(count(code, effect) > 0, "{effect}");
             assert!(count("crates/x/src/rebuild.rs", effect) > 0, "{effect}");
@@ -157,6 +159,7 @@ mod tests {
         }
         for plain in [
             "use std::collections::BTreeMap;",
+            "use rustix::io::Errno;",
             "use std::{fmt, time::Instant};",
             "fn thread(fs: u8, now: Instant) {}",
             "type Deadlines = BTreeMap<u8, Instant>;",

@@ -75,7 +75,9 @@ mod tests {
         check_text("//! A.\npub struct LogManager;\n", &["without `Manager`"]);
         check_text("//! A.\n// TODO later\n", &["finish it"]);
         check_text(&format!("//! A.\n    // {}\n", "a".repeat(114)), &["wrap"]);
-        let long = "\n".repeat(900);
+        let most = "\n".repeat(FILE_LINES_MAX - 1);
+        check_text(&format!("//! A.\n{most}"), &[]);
+        let long = "\n".repeat(FILE_LINES_MAX);
         check_text(&format!("//! A.\n{long}"), &["split it"]);
         let within = format!("//! A.\n#[cfg(test)]\nmod tests {{\n{long}}}\n");
         check_text(&within, &["split it"]);
