@@ -82,6 +82,7 @@ pub const LOGGERS: &[&str] = &[
     "broker.scheduling",
     "broker.scheduling.disk_watch",
     "broker.server",
+    "broker.server.handing_over",
     "broker.server.observing",
     "broker.server.own_controller",
     "broker.server.publishers",

@@ -285,7 +285,8 @@ fn a_throttled_follower_goes_on_when_it_may() {
 #[test]
 fn what_is_out_of_sync_is_not_followed_in_a_controlled_shutdown() {
     let directories = directories();
-    let pair = Pair::start(&directories, 3, &[]);
+    // Each knows the other from records alone: nobody takes over when they stop.
+    let pair = Pair::start(&directories, 3, &[("controlled.shutdown.enable", "false")]);
     let fetchers = &pair.follower.broker().replica_fetchers;
     assert_eq!(fetchers.followed_count(), 3);
     let in_sync = MetadataRecord::PartitionChange(PartitionChange {
