@@ -137,6 +137,8 @@ impl ControllerThread {
     /// Receives what waits, which shares a flush, and does what is due; returns whether there may be more.
     fn round(&mut self, messages: &mut Messages) -> bool {
         self.tell_progress();
+        // The registration of this node's own broker is decided before the thread runs.
+        self.log_transitions();
         match receive_until(messages, self.controller.next_tick()) {
             Received::Message(first) => self.receive_group(first, messages),
             Received::Nothing => {}
@@ -227,12 +229,7 @@ impl ControllerThread {
     /// Tells everybody what is committed, and whoever has asked what has come of it.
     fn hand_on(&mut self, decided: Decided<Waiting>) {
         self.tell_progress();
-        for transition in self.controller.take_transitions() {
-            log_transition(
-                &transition,
-                self.config.controller.tasks.broker_session_timeout_ms,
-            );
-        }
+        self.log_transitions();
         let mut answers = Vec::with_capacity(decided.answers.len());
         for (waiting, response) in decided.answers {
             match waiting.when {
@@ -248,6 +245,14 @@ impl ControllerThread {
             let code = self.refused(&refused.error);
             let askers = refused.askers.into_iter();
             askers.for_each(|waiting| waiting.answer(Err(code)));
+        }
+    }
+
+    /// Logs what brokers have gone through since the last time.
+    fn log_transitions(&mut self) {
+        let session_timeout_ms = self.config.controller.tasks.broker_session_timeout_ms;
+        for transition in self.controller.take_transitions() {
+            log_transition(&transition, session_timeout_ms);
         }
     }
 

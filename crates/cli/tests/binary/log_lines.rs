@@ -37,6 +37,8 @@ fn the_start_says_what_runs_where() {
     line_with(&process, &["INFO", "starting", version, "node_id=7", &dirs]);
     let cluster = process.connect().cluster_id();
     line_with(&process, &["riverrun is ready", &cluster]);
+    // At once, and not with the next request that the controller has.
+    line_with(&process, &["a broker has registered", "broker_id=7"]);
     process.stop();
 }
 
