@@ -46,8 +46,7 @@ impl Cluster {
         let network = Network::new()?;
         let mut nodes = Vec::new();
         for (id, role, program) in roster(mixture, layout.broker_count) {
-            let count = layout.log_dir_count;
-            nodes.push(Node::new((id, role), program, count, dir, &network)?);
+            nodes.push(Node::new((id, role), program, layout, dir, &network)?);
         }
         let mut cluster = Self {
             operator: Operator::start(lab, dir)?,

@@ -87,6 +87,9 @@ pub(crate) struct Layout {
     pub(crate) log_dir_count: usize,
     /// Whether each broker stands in a rack of its own, `rack-ID`.
     pub(crate) has_racks: bool,
+    /// Whether a relay stands before each listener, by which links are cut and slowed. It looks up who connects:
+    /// that costs more than it serves where clients have a thousand connections.
+    pub(crate) has_relays: bool,
     /// Kafka's configuration names; they win over [`DEFAULTS`].
     pub(crate) properties: &'static [(&'static str, &'static str)],
 }
@@ -96,6 +99,7 @@ pub(crate) const THREE_BROKERS: Layout = Layout {
     broker_count: 3,
     log_dir_count: 1,
     has_racks: false,
+    has_relays: true,
     properties: &[],
 };
 

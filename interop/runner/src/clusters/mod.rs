@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   scenarios/ ── Stage ──> cluster ── node ─────── a process over its directories
-//!       │                      │  └─── network ──── a relay before each listener: cut, late, slow
+//!       │                      │  └─── network ──── a relay before each listener, if wanted: cut, late, slow
 //!       │                      └────── operator ─── Kafka's admin client and tools
 //!       ├──────────────────────> tools ──────────── VerifiableProducer, VerifiableConsumer, ...
 //!       v

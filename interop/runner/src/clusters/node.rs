@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use harness::process::LogMark;
 
 use super::lab::Lab;
+use super::layout::Layout;
 use super::network::Network;
 use crate::server::Against;
 
@@ -56,23 +57,29 @@ impl Role {
     }
 }
 
-/// The ports of one listener: its own, and that of the relay before it.
+/// The ports of one listener: its own, and the one where others connect, which is that of its relay if it has one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Listener {
     port: u16,
-    relay: u16,
+    advertised_port: u16,
 }
 
 impl Listener {
-    fn new(network: &Network, owner: i32) -> Result<Self> {
+    fn new(network: &Network, owner: i32, has_relay: bool) -> Result<Self> {
         let port = harness::free_port(0)?;
-        let relay = network.relay(owner, port)?;
-        Ok(Self { port, relay })
+        let advertised_port = match has_relay {
+            true => network.relay(owner, port)?,
+            false => port,
+        };
+        Ok(Self {
+            port,
+            advertised_port,
+        })
     }
 
     /// Where others connect.
     pub(crate) fn address(self) -> String {
-        format!("127.0.0.1:{}", self.relay)
+        format!("127.0.0.1:{}", self.advertised_port)
     }
 }
 
@@ -93,22 +100,25 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Plans a node with a directory of its own below `dir`, and starts its relays.
+    /// Plans a node with a directory of its own below `dir`, and starts its relays if the layout has them.
     pub(crate) fn new(
         (id, role): (i32, Role),
         program: Against,
-        log_dir_count: usize,
+        layout: &Layout,
         dir: &Path,
         network: &Network,
     ) -> Result<Self> {
         let dir = dir.join(format!("node-{id}"));
         fs::create_dir_all(&dir)?;
-        let listener = |is_there: bool| is_there.then(|| Listener::new(network, id)).transpose();
+        let listener = |is_there: bool| {
+            let listener = || Listener::new(network, id, layout.has_relays);
+            is_there.then(listener).transpose()
+        };
         Ok(Self {
             id,
             role,
             program,
-            log_dir_count,
+            log_dir_count: layout.log_dir_count,
             client_listener: listener(role.is_broker())?,
             controller_listener: listener(role.is_controller())?,
             child: None,
@@ -299,5 +309,19 @@ impl Drop for Node {
             let _ = child.kill();
             let _ = child.wait();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_connect_to_the_relay_of_a_listener_if_it_has_one() {
+        let network = Network::new().expect("threads start");
+        let own = Listener::new(&network, 1, false).expect("a port is free");
+        assert_eq!(own.address(), format!("127.0.0.1:{}", own.port));
+        let relayed = Listener::new(&network, 1, true).expect("a relay starts");
+        assert_ne!(relayed.address(), format!("127.0.0.1:{}", relayed.port));
     }
 }

@@ -30,15 +30,21 @@ pub(crate) const CAMPAIGN_LAYOUT: Layout = Layout {
     ..THREE_BROKERS
 };
 
-/// Topics with three replicas can be made while a broker is away.
+/// Topics with three replicas can be made while a broker is away. Its hundred clients connect to the brokers
+/// themselves, as no link is cut.
 pub(crate) const KGO_LAYOUT: Layout = Layout {
     broker_count: 4,
+    has_relays: false,
     ..THREE_BROKERS
 };
 
 /// Of franz-go's tests those that copy all records of a topic from group to group, again and again. The others
 /// look at what one request does.
 const KGO_TESTS: &str = "^(TestGroupETL|TestTxnEtl)$";
+/// Static members of groups of the new protocol take it for a failure when their coordinator moves while they join:
+/// the next one has them already, and refuses the repeated request with UNRELEASED_INSTANCE_ID until their session
+/// has run out, as Apache Kafka does.
+const KGO_SKIPPED: &str = "^(TestGroupETL|TestTxnEtl)$/^sticky$/^848$/^static$";
 const KGO_RECORDS: (&str, &str) = ("5000", "100000");
 const KGO_LIMIT: (Duration, Duration) = (Duration::from_secs(240), Duration::from_secs(1200));
 
@@ -84,9 +90,10 @@ pub(crate) fn kgo(stage: &mut Stage) -> Result<Told> {
             "KGO_TEST_RECORDS",
             stage.either(KGO_RECORDS.0, KGO_RECORDS.1),
         )
-        .env("KGO_LOG_LEVEL", "none")
+        .env("KGO_LOG_LEVEL", "info")
         .args(["-test.v", &format!("-test.timeout={}s", limit.as_secs())])
-        .arg(format!("-test.run={KGO_TESTS}"));
+        .arg(format!("-test.run={KGO_TESTS}"))
+        .arg(format!("-test.skip={KGO_SKIPPED}"));
     let log = stage.dir.join("kgo.log");
     let mark = LogMark::at_end_of(&log);
     let tests = Watched::start(&mut command, &log)?;
