@@ -71,6 +71,8 @@ pub mod reassign_partitions;
 pub mod scram_credentials;
 
 #[cfg(test)]
+mod test_changes;
+#[cfg(test)]
 mod test_cluster;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,7 @@
 //! A cluster for tests: an image, the controller's configuration, and repeatable random bytes.
 
+use crate::brokers::NewRegistration;
+use crate::create_topics::{NewTopic, PartitionAssignment};
 use crate::{ControllerContext, Decision};
 use config::{ConfigMap, ServerConfig};
 use metadata::{BrokerRegistration, MetadataImage, MetadataRecord, Provenance};
@@ -147,6 +149,42 @@ pub(crate) fn counting_random(drawn: &mut u64) -> impl FnMut() -> [u8; 16] {
 /// The directory of a broker of the tests.
 pub(crate) fn directory(id: BrokerId) -> Uuid {
     Uuid::from_u128(1000 + u128::from(id.0.unsigned_abs()))
+}
+
+/// What a broker of the tests registers with: two directories, of its number and of a hundred more.
+pub(crate) fn registration(broker_id: BrokerId) -> NewRegistration {
+    NewRegistration {
+        broker_id,
+        incarnation_id: Uuid::ZERO,
+        endpoints: Vec::new(),
+        features: crate::SUPPORTED_FEATURES
+            .iter()
+            .map(|feature| (feature.name.to_owned(), feature.versions))
+            .collect(),
+        rack: None,
+        directories: vec![directory(broker_id), directory(BrokerId(broker_id.0 + 100))],
+        previous_broker_epoch: BrokerEpoch::NONE,
+        is_migrating_zk_broker: false,
+    }
+}
+
+/// A topic of `name replicas replicas ...`; `1,2*3` stands for three partitions with these replicas.
+pub(crate) fn assigned_topic(words: &[&str]) -> NewTopic {
+    let replicas = words[1..].iter().flat_map(|word| {
+        let (replicas, count) = word.split_once('*').unwrap_or((word, "1"));
+        vec![replicas; count.parse().unwrap()]
+    });
+    let assignments = (0..).zip(replicas).map(|(partition_index, replicas)| {
+        let ids = replicas.split(',').map(|id| id.parse().unwrap());
+        PartitionAssignment {
+            partition_index,
+            broker_ids: ids.collect(),
+        }
+    });
+    NewTopic {
+        assignments: assignments.collect(),
+        ..NewTopic::of_defaults(words[0])
+    }
 }
 
 fn active_broker(id: BrokerId) -> BrokerRegistration {

@@ -58,6 +58,11 @@ fn check(script: &[(i64, &str)], expect: &str) {
             "metadata" => life.note_metadata(rest.parse().expect("an offset")),
             "ready" => life.ready(now),
             "cordoned" => life.set_cordoned(Vec::new(), now),
+            "next" => {
+                let next = life.next_deadline().map(MonotonicTime::as_ms);
+                let next = next.map_or_else(|| "never".to_owned(), |at_ms| at_ms.to_string());
+                let _ = writeln!(lines, "{at_ms} next {next}");
+            }
             "known" => {
                 let _ = writeln!(lines, "{at_ms} known {}", life.is_known());
             }
@@ -333,5 +338,46 @@ fn a_failed_directory_of_which_nobody_can_be_told_ends_the_broker() {
         "
 100 heartbeat offline at -1
 30100 a log directory has failed, and the controller could not be told within 30000 ms (`log.dir.failure.timeout.ms`)",
+    );
+}
+
+/// For the next request, the end of the time to register, of that to tell of a failed directory, and of the shutdown.
+#[test]
+fn a_broker_wakes_for_its_next_request_and_for_every_deadline() {
+    check(
+        &[(0, "next"), (1, "next"), (2, "registered 40"), (3, "next")],
+        "
+0 next 0
+0 register
+1 next 60000
+3 next 12",
+    );
+    check_running(
+        &[
+            (31, "next"),
+            (100, "failed-directory"),
+            (101, "next"),
+            (102, "heard caught-up unfenced"),
+            (103, "next"),
+            (200, "shut-down 9000"),
+            (201, "next"),
+            (202, "heard caught-up unfenced"),
+            (203, "next"),
+            (252, "poll"),
+            (253, "heard caught-up stop"),
+            (254, "next"),
+        ],
+        "
+31 next 2030
+100 heartbeat offline at -1
+101 next 30100
+103 next 2102
+200 heartbeat shut-down offline at -1
+200 PendingControlledShutdown
+201 next 9000
+203 next 252
+252 heartbeat shut-down offline at -1
+253 ShuttingDown
+254 next never",
     );
 }

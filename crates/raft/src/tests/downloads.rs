@@ -353,3 +353,33 @@ fn damage_in_an_answer_of_several_segments_is_fetched_again() {
     state.apply(&mut replica);
     assert_eq!(state.values.len(), 20);
 }
+
+/// Another leader may have another snapshot, or none: what is here of this one is of no use.
+#[test]
+fn another_leader_ends_a_download() {
+    let disk = new_disk();
+    let mut replica = follower(&disk, LeaderEpoch(5)).expect("the disk works");
+    exchange(&mut replica, 3_000, Content::SnapshotId(ID)).expect("asked for");
+    let whole = snapshot_bytes(ID, &["x", "y"]);
+    let begins = Content::Piece(SnapshotPiece {
+        id: ID,
+        size_bytes: whole.len() as u64,
+        position: 0,
+        bytes: &whole[..10],
+    });
+    exchange(&mut replica, 3_000, begins).expect("it is the first");
+    let is_part = |name: &String| name.ends_with(".part");
+    assert!(files(&disk).iter().any(is_part));
+    let next = LeaderAndEpoch {
+        leader_id: Some(BrokerId(3)),
+        epoch: LeaderEpoch(10),
+    };
+    replica
+        .handle_leader(next, Now::at_ms(3_000))
+        .expect("it is the next one");
+    assert!(!files(&disk).iter().any(is_part));
+    let request = replica.poll_request(Now::at_ms(3_000));
+    let request = request.expect("it is time");
+    assert_eq!(request.to, Recipient::Leader(BrokerId(3)));
+    assert!(matches!(request.wanted, Wanted::Log { .. }), "{request:?}");
+}

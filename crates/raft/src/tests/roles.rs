@@ -558,3 +558,54 @@ fn an_observer_has_caught_up_when_it_has_what_its_leader_has_committed() {
         "#]],
     );
 }
+
+/// It would be asked for again and again otherwise, without a pause.
+#[test]
+fn a_snapshot_that_is_there_already_is_asked_for_no_more() {
+    check(
+        observer(),
+        "learn 2 5
+         poll
+         2 5 snapshot 3 5
+         poll
+         2 5 piece 3 5 0 999 a
+         poll
+         2 5 records 3 3:5:b
+         poll
+         2 5 snapshot 3 5
+         poll
+         wait 20
+         poll",
+        &expect![[r#"
+            learn 2 5 => Observer { leader_id: 2 } epoch 5 log 0..0 high watermark 0
+            poll => Leader(2) in 5 Log { fetch_offset: 0, last_fetched_epoch: 0, high_watermark: 0 }
+            2 5 snapshot 3 5 => Observer { leader_id: 2 } epoch 5 log 0..0 high watermark 0
+            poll => Leader(2) in 5 Snapshot { id: SnapshotId { end_offset: 3, epoch: 5 }, position: 0 }
+            2 5 piece 3 5 0 999 a => Observer { leader_id: 2 } epoch 5 log 3..3 high watermark 3
+            poll => Leader(2) in 5 Log { fetch_offset: 3, last_fetched_epoch: 5, high_watermark: 3 }
+            2 5 records 3 3:5:b => Observer { leader_id: 2 } epoch 5 log 3..4 high watermark 3
+            poll => Leader(2) in 5 Log { fetch_offset: 4, last_fetched_epoch: 5, high_watermark: 3 }
+            2 5 snapshot 3 5 => Observer { leader_id: 2 } epoch 5 log 3..4 high watermark 3
+            poll => nothing until Some(1020)
+            wait 20 => 
+            poll => Leader(2) in 5 Log { fetch_offset: 4, last_fetched_epoch: 5, high_watermark: 3 }
+        "#]],
+    );
+}
+
+/// Neighbours are one batch as long as an observer can take it in.
+#[test]
+fn appends_share_batches_up_to_a_size() {
+    let (mut replica, mut state) = lead(&new_disk()).expect("new");
+    state.apply(&mut replica);
+    let large = "v".repeat(3 << 20);
+    for value in ["a", &large, &large, "b", &large, &large, "c"] {
+        stage(&mut replica, &[value]).expect("it leads");
+    }
+    assert_eq!(replica.flush(2_000).ok(), Some(8));
+    let mut ends = Vec::new();
+    while let Some(Committed::Batches(batches)) = replica.next_committed().expect("works") {
+        ends.push(batches.end_offset);
+    }
+    assert_eq!(ends, [5, 8]);
+}

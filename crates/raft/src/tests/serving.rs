@@ -376,3 +376,33 @@ fn a_voter_alone_stays_alone() {
     }
     assert_eq!(update(SELF, 2, &here, 1), ErrorCode::None);
 }
+
+/// Its log parts from the leader's within what the leader has in a snapshot only.
+#[test]
+fn whoever_is_in_an_epoch_before_the_oldest_snapshots_is_given_a_snapshot() {
+    let disk = new_disk();
+    let mut options = options(voter());
+    options.config.retention_bytes = 0;
+    let (mut replica, _) = lead_with(&disk, options.clone()).expect("new");
+    append(&mut replica, &["a"]).expect("fits");
+    let (mut replica, mut state) = lead_with(&disk, options).expect("whole");
+    for value in ["b", "c"] {
+        append(&mut replica, &[value]).expect("fits");
+        replica.log.log.roll_segment(2_000).expect("works");
+        state.apply(&mut replica);
+        let draft = replica.begin_snapshot(state.id(), 2_000).expect("due");
+        let written = state.write(&draft);
+        replica.complete_snapshot(written, 2_000).expect("works");
+    }
+    append(&mut replica, &["d"]).expect("fits");
+    assert_eq!((replica.start_offset(), replica.end_offset()), (5, 6));
+    for (request, expect) in [
+        (fetch(6, 1), "snapshot 5 2"),
+        (fetch(9, 1), "snapshot 5 2"),
+        (fetch(5, 1), "snapshot 5 2"),
+        (fetch(5, 2), r#"["d"]"#),
+        (fetch(6, 2), "nothing yet"),
+    ] {
+        assert_eq!(told(&mut replica, &request), expect, "{request:?}");
+    }
+}

@@ -273,3 +273,41 @@ fn who_may_not_lead_is_not_asked_for() {
         "#]],
     );
 }
+
+#[test]
+fn a_partition_is_looked_after_while_it_is_led_and_has_followers() {
+    check(
+        "
+        looked-after
+        lead 1 of=2 isr=1,2 at=5
+        looked-after
+        lead 1 of=2,3 isr=1,2 at=6
+        looked-after
+        lead 2
+        looked-after
+        lead 3 of=2 isr=1,2 at=8
+        looked-after
+        follow 2 4
+        looked-after
+        lead 5 of=2 isr=1,2 at=10
+        none
+        looked-after
+        ",
+        expect![[r#"
+            looked-after                     0/0, false
+            lead 1 of=2 isr=1,2 at=5         0/0 [1,2] at 5
+            looked-after                     0/0 [1,2] at 5, true
+            lead 1 of=2,3 isr=1,2 at=6       0/0 [1,2] at 6
+            looked-after                     0/0 [1,2] at 6, true
+            lead 2                           0/0
+            looked-after                     0/0, false
+            lead 3 of=2 isr=1,2 at=8         0/0 [1,2] at 8
+            looked-after                     0/0 [1,2] at 8, true
+            follow 2 4                       0/0
+            looked-after                     0/0, false
+            lead 5 of=2 isr=1,2 at=10        0/0 [1,2] at 10, elected
+            none                             0/0
+            looked-after                     0/0, false
+        "#]],
+    );
+}

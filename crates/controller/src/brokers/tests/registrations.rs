@@ -1,8 +1,8 @@
 //! What a broker registers with, and how it is forgotten.
 
 use super::super::*;
-use super::script::{check, registration};
-use crate::test_cluster::{TestCluster, directory, wrapped};
+use super::script::check;
+use crate::test_cluster::{TestCluster, directory, registration, wrapped};
 use expect_test::expect;
 
 #[test]
@@ -30,6 +30,7 @@ fn brokers_are_unregistered() {
               broker 1 epoch 2 fenced directories [1, 101]
               t-0 leader 2 epoch 1.1 isr [2] elr [1]
             unregister 1
+              broker 1 is gone
             unregister 1 -> BROKER_ID_NOT_REGISTERED: Broker ID 1 is not currently registered
             fence 1 -> STALE_BROKER_EPOCH: No broker registration found for broker id 1
             unfence 1 -> STALE_BROKER_EPOCH: No broker registration found for broker id 1

@@ -2,14 +2,15 @@
 //! become.
 
 use super::super::*;
-use crate::create_topics::{NewTopic, PartitionAssignment, create_topics};
+use crate::create_topics::create_topics;
 use crate::directories::{DirectoryAssignment, assign_replicas_to_directories, change_directories};
 use crate::elect_leaders::{
     ElectionType, TopicElection, balance_leaders, elect_leaders, elect_unclean_leaders,
 };
-use crate::test_cluster::{TestCluster, directory, wrapped};
+use crate::test_changes::changes;
+use crate::test_cluster::{TestCluster, assigned_topic, directory, registration, wrapped};
 use expect_test::Expect;
-use metadata::{ConfigResource, LeaderRecoveryState, PartitionChange};
+use metadata::{ConfigResource, PartitionChange};
 
 /// Runs a script, one step a line, and shows what each step answers and changes.
 #[expect(clippy::needless_pass_by_value, reason = "reads as a table")]
@@ -117,35 +118,9 @@ fn broker_step(cluster: &mut TestCluster, verb: &str, id: BrokerId, options: &[&
     }
 }
 
-pub(super) fn registration(broker_id: BrokerId) -> NewRegistration {
-    NewRegistration {
-        broker_id,
-        incarnation_id: Uuid::ZERO,
-        endpoints: Vec::new(),
-        features: crate::SUPPORTED_FEATURES
-            .iter()
-            .map(|feature| (feature.name.to_owned(), feature.versions))
-            .collect(),
-        rack: None,
-        directories: vec![directory(broker_id), directory(BrokerId(broker_id.0 + 100))],
-        previous_broker_epoch: BrokerEpoch::NONE,
-        is_migrating_zk_broker: false,
-    }
-}
-
 /// `name replicas replicas ...`, replicas in the first directory of their broker.
 fn create_topic(cluster: &mut TestCluster, words: &[&str]) {
-    let assignments = (0..).zip(&words[1..]).map(|(partition_index, replicas)| {
-        let ids = replicas.split(',').map(|id| id.parse().unwrap());
-        PartitionAssignment {
-            partition_index,
-            broker_ids: ids.collect(),
-        }
-    });
-    let topic = NewTopic {
-        assignments: assignments.collect(),
-        ..NewTopic::of_defaults(words[0])
-    };
+    let topic = assigned_topic(words);
     let results = cluster
         .apply(|image, context, random| create_topics(image, context, &[topic], false, random));
     assert!(results[0].result.is_ok(), "{results:?}");
@@ -234,58 +209,4 @@ fn directory_step(cluster: &mut TestCluster, words: &[&str]) -> String {
     };
     cluster.replay(&records);
     String::new()
-}
-
-/// Brokers and partitions that differ.
-fn changes(before: &MetadataImage, after: &MetadataImage) -> String {
-    let mut out = String::new();
-    for broker in after.cluster.brokers().values() {
-        if before.cluster.broker(broker.id) != Some(broker) {
-            out += &render_broker(broker);
-        }
-    }
-    for topic in after.topics.iter() {
-        for (id, partition) in topic.partitions.iter() {
-            if before.topics.partition(&topic.name, *id) != Some(partition) {
-                out += &format!("  {}-{id} {}\n", topic.name, render(partition));
-            }
-        }
-    }
-    out
-}
-
-fn render_broker(broker: &BrokerRegistration) -> String {
-    let mut out = format!("  broker {} epoch {}", broker.id, broker.epoch);
-    for (is_set, word) in [
-        (broker.is_fenced, " fenced"),
-        (broker.is_in_controlled_shutdown, " shutting down"),
-    ] {
-        out += if is_set { word } else { "" };
-    }
-    let name = |id: &Uuid| u128::from_be_bytes(id.to_bytes()) - 1000;
-    let names = |ids: &[Uuid]| ids.iter().map(name).collect::<Vec<_>>();
-    out += &format!(" directories {:?}", names(&broker.directories));
-    if let Some(cordoned) = &broker.cordoned_directories {
-        out += &format!(" cordoned {:?}", names(cordoned));
-    }
-    out + "\n"
-}
-
-fn render(partition: &Partition) -> String {
-    let mut out = format!(
-        "leader {} epoch {}.{} isr {:?}",
-        partition.leader, partition.leader_epoch, partition.partition_epoch, partition.isr
-    );
-    for (ids, word) in [
-        (&partition.eligible_leader_replicas, "elr"),
-        (&partition.last_known_eligible_leader_replicas, "last known"),
-    ] {
-        if !ids.is_empty() {
-            out += &format!(" {word} {ids:?}");
-        }
-    }
-    if partition.leader_recovery_state == LeaderRecoveryState::Recovering {
-        out += " recovering";
-    }
-    out
 }

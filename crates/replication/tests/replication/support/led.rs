@@ -296,6 +296,11 @@ impl Led {
                 });
                 shown.collect::<Vec<_>>().join("; ")
             }
+            "looked-after" => {
+                let followed = self.served.host.leaders().followed();
+                assert!(followed.iter().all(|key| *key == partition.key()));
+                (!followed.is_empty()).to_string()
+            }
             "rest" => format!("{:?}", partition.rest_synced(0).unwrap()),
             "lead" | "follow" | "none" => match partition.take_role(role(line)).unwrap() {
                 true => "elected".to_owned(),
