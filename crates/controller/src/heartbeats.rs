@@ -91,7 +91,10 @@ pub(crate) fn heartbeat(
         Next::Fenced if registration.is_fenced => Decision::unchanged(()),
         Next::Fenced | Next::ShutdownNow => fence_broker(image, context, broker.0, broker.1)?,
         Next::Unfenced => unfence_broker(image, context, broker.0, broker.1)?,
-        Next::ControlledShutdown if registration.is_in_controlled_shutdown => {
+        // The log may have only a part of the records that began it.
+        Next::ControlledShutdown
+            if registration.is_in_controlled_shutdown && !leads(image, broker.0) =>
+        {
             Decision::unchanged(())
         }
         Next::ControlledShutdown => begin_controlled_shutdown(image, context, broker.0, broker.1)?,

@@ -198,6 +198,7 @@ fn a_broker_that_leads_stops_when_all_active_brokers_know_of_its_shutdown() {
     check(
         "brokers 1 2 3 4 5
          topic t 1,2,3
+         heartbeat 3 followed=99
          heartbeat 4 fence
          heartbeat 1 stop
          topic u 5
@@ -227,6 +228,7 @@ fn a_broker_that_leads_stops_when_all_active_brokers_know_of_its_shutdown() {
               5: Unfenced
             topic t 1,2,3
               t-0 leader 1 epoch 0.0 isr [1, 2, 3]
+            heartbeat 3 followed=99 -> caught up
             heartbeat 4 fence -> caught up, fenced
               broker 4 epoch 7 fenced directories [4, 104]
               4: Fenced(Wanted)
@@ -349,7 +351,8 @@ fn a_shutdown_begins_anew_with_a_registration_and_a_controller() {
          at 20000
          heartbeat 1
          tick
-         heartbeat 2 stop",
+         unfence 2
+         heartbeat 2",
         expect![[r#"
             brokers 1 2
               broker 1 epoch 1 directories [1, 101]
@@ -397,7 +400,10 @@ fn a_shutdown_begins_anew_with_a_registration_and_a_controller() {
               Fence(2): 1 records
               broker 2 epoch 3 fenced shutting down directories [2, 102]
               2: Fenced(SessionExpired)
-            heartbeat 2 stop -> caught up, fenced, may stop
+            unfence 2
+              broker 2 epoch 3 shutting down directories [2, 102]
+              2: Unfenced
+            heartbeat 2 -> caught up, has to wait
         "#]],
     );
 }
@@ -475,6 +481,42 @@ fn directories_are_told_with_any_heartbeat() {
               1: ShutdownBegun
             heartbeat 1 offline=1 -> caught up, fenced, may stop
               broker 1 epoch 1 fenced shutting down directories [1] cordoned []
+              1: ShutdownEnded
+        "#]],
+    );
+}
+
+/// A shutdown may have come into the log in part.
+#[test]
+fn a_broker_that_shuts_down_and_still_leads_gives_that_away() {
+    check(
+        "brokers 1 2
+         topic t 1,2
+         half-shutdown 1
+         lead
+         heartbeat 2
+         heartbeat 1 stop
+         heartbeat 2
+         heartbeat 1 stop",
+        expect![[r#"
+            brokers 1 2
+              broker 1 epoch 1 directories [1, 101]
+              broker 2 epoch 3 directories [2, 102]
+              1: Registered
+              1: Unfenced
+              2: Registered
+              2: Unfenced
+            topic t 1,2
+              t-0 leader 1 epoch 0.0 isr [1, 2]
+            half-shutdown 1
+              broker 1 epoch 1 shutting down directories [1, 101]
+            lead
+            heartbeat 2 -> caught up
+            heartbeat 1 stop -> caught up, has to wait
+              t-0 leader 2 epoch 1.1 isr [2]
+            heartbeat 2 -> caught up
+            heartbeat 1 stop -> caught up, fenced, may stop
+              broker 1 epoch 1 fenced shutting down directories [1, 101]
               1: ShutdownEnded
         "#]],
     );

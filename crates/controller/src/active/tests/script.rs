@@ -13,6 +13,7 @@
 //! | `isr PARTITION ISR [by=ID] [leader-epoch=N] [partition-epoch=N] [recovering]` | AlterPartition; `ID@EPOCH` in the ISR names a run |
 //! | `move PARTITION REPLICAS`, `back PARTITION`, `elect preferred\|unclean` | reassignments, elections |
 //! | `level FEATURE LEVEL` | the feature has this level in the log |
+//! | `half-shutdown ID` | of the records that begin a shutdown the log has only the first |
 //! | `next`, `tick` | what the controller does next by itself; all of it that is due |
 //! | `refuse STEP` | the log does not take what the step asks for |
 //! | `lead`, `keep ID`, `end ID`, `live ID` | another controller leads; the broker of this process; sessions |
@@ -31,10 +32,13 @@ use crate::test_changes::changes;
 use crate::test_cluster::{assigned_topic, counting_random, directory, registration, wrapped};
 use crate::{ApiError, BrokerTransitionKind, PartitionResults};
 use expect_test::Expect;
-use metadata::{LeaderRecoveryState, Partition};
+use metadata::{BrokerRegistrationChange, LeaderRecoveryState, Partition};
 use model::{BrokerEpoch, LeaderEpoch, Uuid};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+
+/// No moment of a script has more for the controller to do by itself.
+const TICKS_MAX: usize = 20;
 
 /// Runs a script with the configuration that is given, and no signs of life.
 pub(super) fn check_with(pairs: &[(&str, &str)], script: &str, expect: &Expect) {
@@ -132,6 +136,17 @@ impl World {
                     self.step(&format!("heartbeat {id}"));
                 }
             }
+            "half-shutdown" => {
+                let broker_epoch = self.broker_epoch(&line);
+                self.append(&[MetadataRecord::BrokerRegistrationChange(
+                    BrokerRegistrationChange {
+                        broker_id: line.id(),
+                        broker_epoch,
+                        enters_controlled_shutdown: true,
+                        ..BrokerRegistrationChange::default()
+                    },
+                )]);
+            }
             "level" => self.append(&[MetadataRecord::FeatureLevel {
                 name: line.words[1].to_owned(),
                 level: line.words[2].parse().unwrap(),
@@ -198,21 +213,21 @@ impl World {
     /// All that is due, by its names.
     fn tick(&mut self) -> String {
         let mut shown = String::new();
-        loop {
+        for _ in 0..TICKS_MAX {
             let controller = &mut self.controller;
             let next = controller
                 .tasks
                 .next(&controller.image, &controller.sessions);
             let context = ControllerContext::new(&self.cluster.config);
             let Some(proposal) = controller.propose_task(&context, self.now) else {
-                break;
+                return shown;
             };
             let count = proposal.records.len();
             shown += &format!("\n  {:?}: {count} records", next.unwrap().1);
             self.take(&proposal);
             self.controller.committed(self.end_offset());
         }
-        shown
+        panic!("there is always more to do:{shown}");
     }
 
     fn refuse(&mut self, step: &str) -> String {

@@ -279,8 +279,9 @@ fn only_the_own_broker_is_kept() {
         "brokers 1 2
          keep 1
          end 2
-         live 1
          live 2
+         at 9000
+         live 1
          end 1
          live 1",
         expect![[r#"
@@ -293,8 +294,9 @@ fn only_the_own_broker_is_kept() {
               2: Unfenced
             keep 1
             end 2
-            live 1 -> true
             live 2 -> false
+            at 9000
+            live 1 -> true
             end 1
             live 1 -> false
         "#]],
