@@ -412,3 +412,61 @@ fn min_insync_replicas_of_a_new_topic_start_eligible_replicas_over() {
     assert_eq!(kinds, ["topic", "config", "clear elr", "partition"]);
     cluster.replay(&decision.records);
 }
+
+/// Each partition starts one rack later. Once every broker had its turn the order is another one, so that what they lead
+/// together differs.
+#[test]
+fn leaders_take_turns_by_rack_in_an_order_that_is_drawn_anew() {
+    let ids = [1, 2, 3, 4].map(BrokerId);
+    let mut cluster = TestCluster::new(&[]).with_brokers(&ids);
+    let rack_of = |id: BrokerId| (if id.0 < 3 { "a" } else { "b" }).to_owned();
+    for id in ids {
+        cluster.change_broker(id, |broker| broker.rack = Some(rack_of(id)));
+    }
+    let topic = NewTopic {
+        num_partitions: 24,
+        replication_factor: 2,
+        ..NewTopic::of_defaults("t")
+    };
+    let results = cluster
+        .apply(|image, context, random| create_topics(image, context, &[topic], false, random));
+    assert!(results[0].result.is_ok(), "{results:?}");
+    let partitions = cluster
+        .image
+        .topics
+        .by_name("t")
+        .unwrap()
+        .partitions
+        .values();
+    let replicas: Vec<_> = partitions.map(|one| one.replicas.clone()).collect();
+    let mut stripes: Vec<_> = replicas.chunks(4).collect();
+    for stripe in &stripes {
+        let mut racks: Vec<_> = stripe.iter().map(|replicas| rack_of(replicas[0])).collect();
+        assert_ne!(racks[0], racks[1], "{stripe:?}");
+        racks.sort();
+        assert_eq!(racks, ["a", "a", "b", "b"], "{stripe:?}");
+    }
+    stripes.dedup();
+    assert!(stripes.len() > 1, "{replicas:?}");
+}
+
+/// Its shutdown is over: it may come back as any that is fenced.
+#[test]
+fn a_broker_that_was_fenced_in_its_shutdown_gets_replicas() {
+    let mut cluster = TestCluster::new(&[]).with_brokers(&[BrokerId(1), BrokerId(2)]);
+    let create = |cluster: &mut TestCluster, name: &str| {
+        let topic = NewTopic {
+            replication_factor: 2,
+            ..NewTopic::of_defaults(name)
+        };
+        let results = cluster
+            .apply(|image, context, random| create_topics(image, context, &[topic], false, random));
+        results[0].result.is_ok()
+    };
+    cluster.change_broker(BrokerId(2), |broker| {
+        broker.is_in_controlled_shutdown = true
+    });
+    assert!(!create(&mut cluster, "t"));
+    cluster.change_broker(BrokerId(2), |broker| broker.is_fenced = true);
+    assert!(create(&mut cluster, "t"));
+}

@@ -1,6 +1,6 @@
 use super::*;
 use crate::create_topics::{NewTopic, PartitionAssignment, create_topics};
-use crate::test_cluster::{TestCluster, wrapped};
+use crate::test_cluster::{TestCluster, directory, wrapped};
 use expect_test::{Expect, expect};
 use metadata::{ConfigResource, NO_LEADER, PartitionChange};
 use model::LeaderEpoch;
@@ -378,4 +378,39 @@ fn a_replica_that_leaves_the_assignment_is_no_eligible_leader() {
     let partition = cluster.image.topics.partition("t", 0).unwrap();
     assert_eq!(partition.isr, [BrokerId(1)]);
     assert_eq!(partition.eligible_leader_replicas, []);
+}
+
+/// The replica that would be called in sync may not be able to lead.
+#[test]
+fn taking_back_finds_any_replica_that_can_lead_where_that_is_allowed() {
+    check(
+        "1,2",
+        "move 3,4
+         isr 3
+         fence 1
+         unclean
+         back",
+        expect![[r#"
+            move 3,4
+              [3, 4, 1, 2] adding [3, 4] removing [1, 2] isr [1, 2] leader 1 epoch 0
+            isr 3
+              [3, 4, 1, 2] adding [3, 4] removing [1, 2] isr [3] leader 3 epoch 1
+            fence 1
+              [3, 4, 1, 2] adding [3, 4] removing [1, 2] isr [3] leader 3 epoch 1
+            unclean
+              [3, 4, 1, 2] adding [3, 4] removing [1, 2] isr [3] leader 3 epoch 1
+            back
+              [1, 2] adding [] removing [] isr [2] leader 2 epoch 2
+        "#]],
+    );
+}
+
+/// Their brokers have one directory each.
+#[test]
+fn new_replicas_are_in_the_directory_that_their_broker_has() {
+    let mut cluster = cluster("1,2");
+    assert_eq!(request(&mut cluster, "t", 0, Some(ids("3,2")), true), "");
+    let partition = cluster.image.topics.partition("t", 0).unwrap();
+    let directories = partition.replicas.iter().map(|id| directory(*id));
+    assert_eq!(partition.directories, directories.collect::<Vec<_>>());
 }

@@ -1,7 +1,8 @@
 use super::*;
 use crate::test_cluster::{TestCluster, wrapped};
 use expect_test::{Expect, expect};
-use model::BrokerId;
+use metadata::ControllerRegistration;
+use model::{BrokerId, Uuid};
 
 fn parse(script: &str) -> Vec<FeatureUpdate> {
     let lines = script.split(';').map(str::split_whitespace);
@@ -198,6 +199,11 @@ fn eligible_leader_replicas_need_one_min_insync_replicas() {
             value: Some("3".to_owned()),
         }]);
     }
+    // What is not enabled needs nothing.
+    update(&mut cluster, "eligible.leader.replicas.version 0 2");
+    let of = |resource| cluster.image.configs.value(&resource, MIN_INSYNC_REPLICAS);
+    assert_eq!(of(ConfigResource::broker(BrokerId(1))), Some("3"));
+    assert_eq!(of(ConfigResource::all_brokers()), None);
     update(&mut cluster, "eligible.leader.replicas.version 1 1");
     let of = |resource| cluster.image.configs.value(&resource, MIN_INSYNC_REPLICAS);
     assert_eq!(of(ConfigResource::all_brokers()), Some("2"));
@@ -212,4 +218,49 @@ fn eligible_leader_replicas_need_one_min_insync_replicas() {
     update(&mut cluster, "eligible.leader.replicas.version 1 1");
     let of = |resource| cluster.image.configs.value(&resource, MIN_INSYNC_REPLICAS);
     assert_eq!(of(ConfigResource::all_brokers()), Some("1"));
+}
+
+/// The controller that decides knows what it supports itself, whatever it has registered.
+#[test]
+fn every_other_controller_must_support_the_level() {
+    let mut cluster = TestCluster::new(&[]).with_brokers(&[BrokerId(1)]);
+    let mut shown = String::new();
+    for id in [1, 2] {
+        let registered = MetadataRecord::RegisterController(ControllerRegistration {
+            id: BrokerId(id),
+            incarnation_id: Uuid::from_u128(7),
+            is_zk_migration_ready: false,
+            endpoints: Vec::new(),
+            features: SupportedFeatures::new(),
+        });
+        cluster.replay(&[registered]);
+        shown += &update(&mut cluster, "group.version 1 1");
+    }
+    // Controllers of earlier metadata versions do not register.
+    cluster.replay(&[MetadataRecord::FeatureLevel {
+        name: MetadataVersion::FEATURE.to_owned(),
+        level: 14,
+    }]);
+    shown += &update(&mut cluster, "group.version 1 1");
+    expect![[r#"
+        group.version 1 1: 1 records, {"group.version": 1, "metadata.version": 30} UpdatedFeatures
+            { kraft_version: None }
+        group.version 1 1: Invalid update version 1 for feature group.version. Controller 2 does
+            not support this feature.
+        group.version 1 1: 1 records, {"group.version": 1, "metadata.version": 14} UpdatedFeatures
+            { kraft_version: None }
+    "#]].assert_eq(&wrapped(&shown));
+}
+
+#[test]
+fn validation_alone_changes_nothing() {
+    let cluster = TestCluster::new(&[]).with_brokers(&[BrokerId(1)]);
+    let updates =
+        parse("group.version 1 1; kraft.version 1 1; eligible.leader.replicas.version 1 1");
+    let decided = update_features(&cluster.image, &cluster.context(), 0, &updates, true);
+    let kraft_version = Some(1);
+    assert_eq!(
+        decided,
+        Ok(Decision::unchanged(UpdatedFeatures { kraft_version }))
+    );
 }

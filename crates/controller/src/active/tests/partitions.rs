@@ -386,3 +386,49 @@ fn replicas_are_assigned_to_directories_one_by_one() {
         "#]],
     );
 }
+
+/// Whoever leads without all records has the records of the partition from here on.
+#[test]
+fn an_unclean_leader_leaves_no_other_eligible() {
+    check(
+        "level eligible.leader.replicas.version 1
+         brokers 1 2 3
+         topic t 1,2,3
+         config * min.insync.replicas=2
+         isr t-0 1,2
+         heartbeat 2 fence
+         heartbeat 1 fence
+         config t unclean.leader.election.enable=true
+         tick",
+        expect![[r#"
+            level eligible.leader.replicas.version 1
+            brokers 1 2 3
+              broker 1 epoch 2 directories [1, 101]
+              broker 2 epoch 4 directories [2, 102]
+              broker 3 epoch 6 directories [3, 103]
+              1: Registered
+              1: Unfenced
+              2: Registered
+              2: Unfenced
+              3: Registered
+              3: Unfenced
+            topic t 1,2,3
+              t-0 leader 1 epoch 0.0 isr [1, 2, 3]
+            config * min.insync.replicas=2
+            isr t-0 1,2 -> NONE
+              t-0 leader 1 epoch 0.1 isr [1, 2]
+            heartbeat 2 fence -> caught up, fenced
+              broker 2 epoch 4 fenced directories [2, 102]
+              t-0 leader 1 epoch 0.2 isr [1] elr [2]
+              2: Fenced(Wanted)
+            heartbeat 1 fence -> caught up, fenced
+              broker 1 epoch 2 fenced directories [1, 101]
+              t-0 leader -1 epoch 1.3 isr [] elr [1, 2] last known [1]
+              1: Fenced(Wanted)
+            config t unclean.leader.election.enable=true
+            tick
+              ElectUncleanLeaders: 1 records
+              t-0 leader 3 epoch 2.4 isr [3] recovering
+        "#]],
+    );
+}

@@ -372,3 +372,35 @@ fn an_unregistered_broker_is_forgotten() {
         "#]],
     );
 }
+
+#[test]
+fn the_same_process_that_registers_again_goes_on_with_its_shutdown() {
+    check(
+        "brokers 1 2
+         topic t 1,2
+         heartbeat 1 stop
+         register 1 again
+         heartbeat 2
+         heartbeat 1",
+        expect![[r#"
+            brokers 1 2
+              broker 1 epoch 1 directories [1, 101]
+              broker 2 epoch 3 directories [2, 102]
+              1: Registered
+              1: Unfenced
+              2: Registered
+              2: Unfenced
+            topic t 1,2
+              t-0 leader 1 epoch 0.0 isr [1, 2]
+            heartbeat 1 stop -> caught up, has to wait
+              broker 1 epoch 1 shutting down directories [1, 101]
+              t-0 leader 2 epoch 1.1 isr [2]
+              1: ShutdownBegun
+            register 1 again -> epoch 1
+            heartbeat 2 -> caught up
+            heartbeat 1 -> caught up, fenced, may stop
+              broker 1 epoch 1 fenced shutting down directories [1, 101]
+              1: ShutdownEnded
+        "#]],
+    );
+}

@@ -259,6 +259,7 @@ fn a_sign_of_life_is_written_when_nothing_else_is() {
          at 999
          tick
          next
+         at 1400
          refuse topic u 1
          next",
         &expect![[r#"
@@ -278,6 +279,7 @@ fn a_sign_of_life_is_written_when_nothing_else_is() {
             tick
               NoOp: 1 records
             next -> NoOp at 1499
+            at 1400
             refuse topic u 1
             next -> NoOp at 1499
         "#]],

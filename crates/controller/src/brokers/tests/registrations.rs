@@ -205,6 +205,7 @@ fn registrations_are_checked() {
     let mut refuse = |change: &dyn Fn(&mut NewRegistration)| shown += &refused(change);
     refuse(&|new| new.directories.clear());
     refuse(&|new| new.directories.push(LOST_DIRECTORY));
+    refuse(&|new| new.directories.push(Uuid::from_u128(99)));
     refuse(&|new| new.directories.push(new.directories[0]));
     refuse(&|new| new.directories.push(directory(BrokerId(2))));
     refuse(&|new| new.is_migrating_zk_broker = true);
@@ -226,6 +227,7 @@ fn registrations_are_checked() {
     });
     expect![[r#"
         INVALID_REGISTRATION: No directories specified in request
+        INVALID_REGISTRATION: Reserved directory ID in request
         INVALID_REGISTRATION: Reserved directory ID in request
         INVALID_REGISTRATION: Duplicate directory ID in request
         INVALID_REGISTRATION: Broker 2 is already registered with directory AAAAAAAAAAAAAAAAAAAD6g

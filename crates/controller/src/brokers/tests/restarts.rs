@@ -167,3 +167,40 @@ fn a_broker_that_shuts_down_leads_nothing_before_it_registers_again() {
         "#]],
     );
 }
+
+/// A broker that tells no epoch of its last registration may have crashed, whatever it sends.
+#[test]
+fn only_who_can_tell_a_clean_shutdown_keeps_its_eligibility() {
+    check(
+        "elr
+         brokers 1 2 3
+         topic t 1,2 1,3
+         config t min.insync.replicas=2
+         fence 2
+         fence 3
+         register 2
+         register 3 old",
+        expect![[r#"
+            elr
+            brokers 1 2 3
+              broker 1 epoch 2 directories [1, 101]
+              broker 2 epoch 4 directories [2, 102]
+              broker 3 epoch 6 directories [3, 103]
+            topic t 1,2 1,3
+              t-0 leader 1 epoch 0.0 isr [1, 2]
+              t-1 leader 1 epoch 0.0 isr [1, 3]
+            config t min.insync.replicas=2
+            fence 2
+              broker 2 epoch 4 fenced directories [2, 102]
+              t-0 leader 1 epoch 0.1 isr [1] elr [2]
+            fence 3
+              broker 3 epoch 6 fenced directories [3, 103]
+              t-1 leader 1 epoch 0.1 isr [1] elr [3]
+            register 2
+              broker 2 epoch 16 fenced directories [2, 102]
+            register 3 old
+              broker 3 epoch 17 fenced directories [3, 103]
+              t-1 leader 1 epoch 0.2 isr [1]
+        "#]],
+    );
+}
