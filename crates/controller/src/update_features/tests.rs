@@ -249,7 +249,8 @@ fn every_other_controller_must_support_the_level() {
             not support this feature.
         group.version 1 1: 1 records, {"group.version": 1, "metadata.version": 14} UpdatedFeatures
             { kraft_version: None }
-    "#]].assert_eq(&wrapped(&shown));
+    "#]]
+    .assert_eq(&wrapped(&shown));
 }
 
 #[test]
