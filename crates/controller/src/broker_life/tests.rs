@@ -26,6 +26,17 @@ fn code(text: &str) -> ErrorCode {
     }
 }
 
+fn heartbeat(told: &BrokerHeartbeat) -> String {
+    let words = [
+        (told.wants_fence, " fence"),
+        (told.wants_shut_down, " shut-down"),
+        (!told.offline_directories.is_empty(), " offline"),
+    ];
+    let words = words.into_iter().filter(|(is_so, _)| *is_so);
+    let words: String = words.map(|(_, word)| word).collect();
+    format!("heartbeat{words} at {}", told.metadata_offset)
+}
+
 /// Runs a script, each line of which is a time in milliseconds and what happens then; gives what the life
 /// asks for, and its state where that has changed.
 fn check(script: &[(i64, &str)], expect: &str) {
@@ -80,22 +91,9 @@ fn check(script: &[(i64, &str)], expect: &str) {
         let _ = match polled {
             Ok(None) => Ok(()),
             Ok(Some(BrokerLifeRequest::Register(_))) => writeln!(lines, "{at_ms} register"),
-            Ok(Some(BrokerLifeRequest::Heartbeat(beat))) => writeln!(
-                lines,
-                "{at_ms} heartbeat{}{}{} at {}",
-                if beat.wants_fence { " fence" } else { "" },
-                if beat.wants_shut_down {
-                    " shut-down"
-                } else {
-                    ""
-                },
-                if beat.offline_directories.is_empty() {
-                    ""
-                } else {
-                    " offline"
-                },
-                beat.metadata_offset,
-            ),
+            Ok(Some(BrokerLifeRequest::Heartbeat(beat))) => {
+                writeln!(lines, "{at_ms} {}", heartbeat(&beat))
+            }
             Err(error) => writeln!(lines, "{at_ms} {error}"),
         };
         if life.state() != before {

@@ -27,8 +27,6 @@ fn a_broker_has_caught_up_when_it_has_followed_its_registration() {
               1: Unfenced
             brokers 2
               broker 2 epoch 3 directories [2, 102]
-              2: Registered
-              2: Unfenced
             topic t 1,2 1,2
               t-0 leader 1 epoch 0.0 isr [1, 2]
               t-1 leader 1 epoch 0.0 isr [1, 2]
@@ -63,10 +61,6 @@ fn what_is_known_of_a_registration_goes_with_the_leadership() {
             brokers 1 2
               broker 1 epoch 1 directories [1, 101]
               broker 2 epoch 3 directories [2, 102]
-              1: Registered
-              1: Unfenced
-              2: Registered
-              2: Unfenced
             topic t 1,2 1,2
               t-0 leader 1 epoch 0.0 isr [1, 2]
               t-1 leader 1 epoch 0.0 isr [1, 2]
@@ -166,12 +160,6 @@ fn a_broker_without_leaderships_stops_at_once() {
               broker 1 epoch 1 directories [1, 101]
               broker 2 epoch 3 directories [2, 102]
               broker 3 epoch 5 directories [3, 103]
-              1: Registered
-              1: Unfenced
-              2: Registered
-              2: Unfenced
-              3: Registered
-              3: Unfenced
             topic t 1,2,3
               t-0 leader 1 epoch 0.0 isr [1, 2, 3]
             heartbeat 2 stop -> caught up, fenced, may stop
@@ -216,16 +204,6 @@ fn a_broker_that_leads_stops_when_all_active_brokers_know_of_its_shutdown() {
               broker 3 epoch 5 directories [3, 103]
               broker 4 epoch 7 directories [4, 104]
               broker 5 epoch 9 directories [5, 105]
-              1: Registered
-              1: Unfenced
-              2: Registered
-              2: Unfenced
-              3: Registered
-              3: Unfenced
-              4: Registered
-              4: Unfenced
-              5: Registered
-              5: Unfenced
             topic t 1,2,3
               t-0 leader 1 epoch 0.0 isr [1, 2, 3]
             heartbeat 3 followed=99 -> caught up
@@ -270,10 +248,6 @@ fn a_broker_that_was_just_unfenced_has_to_tell_how_far_it_is() {
             brokers 1 2
               broker 1 epoch 1 directories [1, 101]
               broker 2 epoch 3 directories [2, 102]
-              1: Registered
-              1: Unfenced
-              2: Registered
-              2: Unfenced
             topic t 1,2
               t-0 leader 1 epoch 0.0 isr [1, 2]
             heartbeat 2 fence -> caught up, fenced
@@ -308,10 +282,6 @@ fn the_broker_of_the_controllers_process_knows_what_the_controller_knows() {
             brokers 1 2
               broker 1 epoch 1 directories [1, 101]
               broker 2 epoch 3 directories [2, 102]
-              1: Registered
-              1: Unfenced
-              2: Registered
-              2: Unfenced
             keep 1
             topic t 2,1
               t-0 leader 2 epoch 0.0 isr [2, 1]
@@ -326,41 +296,22 @@ fn the_broker_of_the_controllers_process_knows_what_the_controller_knows() {
     );
 }
 
-/// A shutdown ends with its registration. Whoever is fenced meanwhile is done with it.
+/// How far the others were is forgotten with the leadership.
 #[test]
-fn a_shutdown_begins_anew_with_a_registration_and_a_controller() {
+fn a_controller_that_begins_asks_how_far_all_are() {
     check(
         "brokers 1 2
          topic t 1,2
          heartbeat 1 stop
          heartbeat 2
          lead
-         heartbeat 2
          heartbeat 1
          heartbeat 2
-         heartbeat 1
-         unfence 1
-         heartbeat 1
-         at 9000
-         heartbeat 2
-         register 1
-         heartbeat 1
-         isr t-0 2,1
-         heartbeat 2 stop
-         heartbeat 1
-         at 20000
-         heartbeat 1
-         tick
-         unfence 2
-         heartbeat 2",
+         heartbeat 1",
         expect![[r#"
             brokers 1 2
               broker 1 epoch 1 directories [1, 101]
               broker 2 epoch 3 directories [2, 102]
-              1: Registered
-              1: Unfenced
-              2: Registered
-              2: Unfenced
             topic t 1,2
               t-0 leader 1 epoch 0.0 isr [1, 2]
             heartbeat 1 stop -> caught up, has to wait
@@ -369,33 +320,49 @@ fn a_shutdown_begins_anew_with_a_registration_and_a_controller() {
               1: ShutdownBegun
             heartbeat 2 -> caught up
             lead
-            heartbeat 2 -> caught up
             heartbeat 1 -> caught up, has to wait
             heartbeat 2 -> caught up
             heartbeat 1 -> caught up, fenced, may stop
               broker 1 epoch 1 fenced shutting down directories [1, 101]
               1: ShutdownEnded
-            unfence 1
-              broker 1 epoch 1 shutting down directories [1, 101]
-              1: Unfenced
-            heartbeat 1 -> caught up, has to wait
-            at 9000
-            heartbeat 2 -> caught up
-            register 1 -> epoch 11
-              broker 1 epoch 11 fenced directories [1, 101]
-              1: Registered
-            heartbeat 1 -> caught up
-              broker 1 epoch 11 directories [1, 101]
-              1: Unfenced
-            isr t-0 2,1 -> NONE
-              t-0 leader 2 epoch 1.2 isr [2, 1]
+        "#]],
+    );
+}
+
+/// Only a new registration ends it.
+#[test]
+fn a_broker_that_is_fenced_in_its_shutdown_goes_on_with_it_from_there() {
+    check(
+        "brokers 1 2
+         topic t 2,1
+         heartbeat 2 stop
+         heartbeat 1
+         at 9000
+         note 1
+         tick
+         unfence 2
+         heartbeat 2
+         heartbeat 1
+         heartbeat 2
+         heartbeat 2
+         heartbeat 2
+         at 18000
+         register 2
+         heartbeat 2
+         heartbeat 2",
+        expect![[r#"
+            brokers 1 2
+              broker 1 epoch 1 directories [1, 101]
+              broker 2 epoch 3 directories [2, 102]
+            topic t 2,1
+              t-0 leader 2 epoch 0.0 isr [2, 1]
             heartbeat 2 stop -> caught up, has to wait
               broker 2 epoch 3 shutting down directories [2, 102]
-              t-0 leader 1 epoch 2.3 isr [1]
+              t-0 leader 1 epoch 1.1 isr [1]
               2: ShutdownBegun
             heartbeat 1 -> caught up
-            at 20000
-            heartbeat 1 -> caught up
+            at 9000
+            note 1
             tick
               Fence(2): 1 records
               broker 2 epoch 3 fenced shutting down directories [2, 102]
@@ -404,6 +371,22 @@ fn a_shutdown_begins_anew_with_a_registration_and_a_controller() {
               broker 2 epoch 3 shutting down directories [2, 102]
               2: Unfenced
             heartbeat 2 -> caught up, has to wait
+            heartbeat 1 -> caught up
+            heartbeat 2 -> caught up, fenced, may stop
+              broker 2 epoch 3 fenced shutting down directories [2, 102]
+              2: ShutdownEnded
+            heartbeat 2 -> caught up
+              broker 2 epoch 3 shutting down directories [2, 102]
+              2: Unfenced
+            heartbeat 2 -> caught up, has to wait
+            at 18000
+            register 2 -> epoch 13
+              broker 2 epoch 13 fenced directories [2, 102]
+              2: Registered
+            heartbeat 2 -> caught up
+              broker 2 epoch 13 directories [2, 102]
+              2: Unfenced
+            heartbeat 2 -> caught up
         "#]],
     );
 }
@@ -420,8 +403,6 @@ fn a_broker_that_is_unfenced_leads_nothing_in_directories_that_have_failed() {
         expect![[r#"
             brokers 1
               broker 1 epoch 1 directories [1, 101]
-              1: Registered
-              1: Unfenced
             topic t 1 1
               t-0 leader 1 epoch 0.0 isr [1]
               t-1 leader 1 epoch 0.0 isr [1]
@@ -502,10 +483,6 @@ fn a_broker_that_shuts_down_and_still_leads_gives_that_away() {
             brokers 1 2
               broker 1 epoch 1 directories [1, 101]
               broker 2 epoch 3 directories [2, 102]
-              1: Registered
-              1: Unfenced
-              2: Registered
-              2: Unfenced
             topic t 1,2
               t-0 leader 1 epoch 0.0 isr [1, 2]
             half-shutdown 1

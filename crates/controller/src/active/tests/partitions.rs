@@ -36,12 +36,6 @@ fn in_sync_replicas_are_refused_by_a_code() {
               broker 1 epoch 1 directories [1, 101]
               broker 2 epoch 3 directories [2, 102]
               broker 3 epoch 5 directories [3, 103]
-              1: Registered
-              1: Unfenced
-              2: Registered
-              2: Unfenced
-              3: Registered
-              3: Unfenced
             register 4 -> epoch 7
               broker 4 epoch 7 fenced directories [4, 104]
               4: Registered
@@ -92,12 +86,6 @@ fn who_shuts_down_does_not_come_to_be_in_sync() {
               broker 1 epoch 1 directories [1, 101]
               broker 2 epoch 3 directories [2, 102]
               broker 3 epoch 5 directories [3, 103]
-              1: Registered
-              1: Unfenced
-              2: Registered
-              2: Unfenced
-              3: Registered
-              3: Unfenced
             topic t 1,2
               t-0 leader 1 epoch 0.0 isr [1, 2]
             topic u 2,3
@@ -135,12 +123,6 @@ fn in_sync_replicas_that_cannot_lead_leave_it_to_others_where_that_is_allowed() 
               broker 1 epoch 1 directories [1, 101]
               broker 2 epoch 3 directories [2, 102]
               broker 3 epoch 5 directories [3, 103]
-              1: Registered
-              1: Unfenced
-              2: Registered
-              2: Unfenced
-              3: Registered
-              3: Unfenced
             topic t 1,3
               t-0 leader 1 epoch 0.0 isr [1, 3]
             config t unclean.leader.election.enable=false
@@ -163,12 +145,6 @@ fn in_sync_replicas_that_cannot_lead_leave_it_to_others_where_that_is_allowed() 
               broker 1 epoch 1 directories [1, 101]
               broker 2 epoch 3 directories [2, 102]
               broker 3 epoch 5 directories [3, 103]
-              1: Registered
-              1: Unfenced
-              2: Registered
-              2: Unfenced
-              3: Registered
-              3: Unfenced
             topic t 1,3
               t-0 leader 1 epoch 0.0 isr [1, 3]
             config t unclean.leader.election.enable=true
@@ -208,12 +184,6 @@ fn a_reassignment_ends_with_what_a_leader_asks_for() {
               broker 1 epoch 1 directories [1, 101]
               broker 2 epoch 3 directories [2, 102]
               broker 3 epoch 5 directories [3, 103]
-              1: Registered
-              1: Unfenced
-              2: Registered
-              2: Unfenced
-              3: Registered
-              3: Unfenced
             topic t 1,2
               t-0 leader 1 epoch 0.0 isr [1, 2]
             move t-0 3,2
@@ -268,12 +238,6 @@ fn eligible_leaders_are_kept_while_too_few_are_in_sync() {
               broker 1 epoch 2 directories [1, 101]
               broker 2 epoch 4 directories [2, 102]
               broker 3 epoch 6 directories [3, 103]
-              1: Registered
-              1: Unfenced
-              2: Registered
-              2: Unfenced
-              3: Registered
-              3: Unfenced
             topic t 1,2,3
               t-0 leader 1 epoch 0.0 isr [1, 2, 3]
             topic u 1,2,3
@@ -330,10 +294,6 @@ fn producer_ids_follow_one_another() {
             brokers 1 2
               broker 1 epoch 1 directories [1, 101]
               broker 2 epoch 3 directories [2, 102]
-              1: Registered
-              1: Unfenced
-              2: Registered
-              2: Unfenced
             producer-ids 1 -> 1000 from 0 on
             producer-ids 2 -> 1000 from 1000 on
             producer-ids 1 epoch=99 -> STALE_BROKER_EPOCH: Expected broker epoch 1, but got broker
@@ -362,10 +322,6 @@ fn replicas_are_assigned_to_directories_one_by_one() {
             brokers 1 2
               broker 1 epoch 1 directories [1, 101]
               broker 2 epoch 3 directories [2, 102]
-              1: Registered
-              1: Unfenced
-              2: Registered
-              2: Unfenced
             topic t 1,2 1,2
               t-0 leader 1 epoch 0.0 isr [1, 2]
               t-1 leader 1 epoch 0.0 isr [1, 2]
@@ -406,12 +362,6 @@ fn an_unclean_leader_leaves_no_other_eligible() {
               broker 1 epoch 2 directories [1, 101]
               broker 2 epoch 4 directories [2, 102]
               broker 3 epoch 6 directories [3, 103]
-              1: Registered
-              1: Unfenced
-              2: Registered
-              2: Unfenced
-              3: Registered
-              3: Unfenced
             topic t 1,2,3
               t-0 leader 1 epoch 0.0 isr [1, 2, 3]
             config * min.insync.replicas=2

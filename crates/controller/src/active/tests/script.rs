@@ -135,6 +135,8 @@ impl World {
                     self.step(&format!("register {id}"));
                     self.step(&format!("heartbeat {id}"));
                 }
+                // Every script begins so.
+                self.transitions();
             }
             "half-shutdown" => {
                 let broker_epoch = self.broker_epoch(&line);

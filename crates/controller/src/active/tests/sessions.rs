@@ -26,12 +26,6 @@ fn brokers_that_are_not_heard_of_are_fenced_one_after_the_other() {
               broker 1 epoch 1 directories [1, 101]
               broker 2 epoch 3 directories [2, 102]
               broker 3 epoch 5 directories [3, 103]
-              1: Registered
-              1: Unfenced
-              2: Registered
-              2: Unfenced
-              3: Registered
-              3: Unfenced
             topic t 1,2,3
               t-0 leader 1 epoch 0.0 isr [1, 2, 3]
             at 1000
@@ -80,10 +74,6 @@ fn a_heartbeat_counts_from_when_it_is_received() {
             brokers 1 2
               broker 1 epoch 1 directories [1, 101]
               broker 2 epoch 3 directories [2, 102]
-              1: Registered
-              1: Unfenced
-              2: Registered
-              2: Unfenced
             at 5000
             note 1
             note 2 epoch=2
@@ -114,8 +104,6 @@ fn a_refused_heartbeat_is_a_sign_of_life() {
         expect![[r#"
             brokers 1
               broker 1 epoch 1 directories [1, 101]
-              1: Registered
-              1: Unfenced
             at 100
             heartbeat 1 epoch=9 -> STALE_BROKER_EPOCH: Expected broker epoch 1, but got broker epoch 9
             next -> Fence(1) at 9000
@@ -146,8 +134,6 @@ fn a_live_broker_keeps_its_id() {
         expect![[r#"
             brokers 1
               broker 1 epoch 1 directories [1, 101]
-              1: Registered
-              1: Unfenced
             at 8999
             register 1 -> DUPLICATE_BROKER_REGISTRATION: Another broker is registered with that broker
                 id. If the broker was recently restarted this should self-resolve once the heartbeat
@@ -196,10 +182,6 @@ fn a_controller_that_begins_gives_time_to_those_who_are_not_fenced() {
             brokers 1 2
               broker 1 epoch 1 directories [1, 101]
               broker 2 epoch 3 directories [2, 102]
-              1: Registered
-              1: Unfenced
-              2: Registered
-              2: Unfenced
             register 3 -> epoch 5
               broker 3 epoch 5 fenced directories [3, 103]
               3: Registered
@@ -245,14 +227,10 @@ fn the_broker_of_the_controllers_process_is_live_until_another_process_begins() 
         expect![[r#"
             brokers 1
               broker 1 epoch 1 directories [1, 101]
-              1: Registered
-              1: Unfenced
             keep 1
             next -> nothing
             brokers 2
               broker 2 epoch 3 directories [2, 102]
-              2: Registered
-              2: Unfenced
             next -> Fence(2) at 9000
             at 20000
             tick
@@ -288,10 +266,6 @@ fn only_the_own_broker_is_kept() {
             brokers 1 2
               broker 1 epoch 1 directories [1, 101]
               broker 2 epoch 3 directories [2, 102]
-              1: Registered
-              1: Unfenced
-              2: Registered
-              2: Unfenced
             keep 1
             end 2
             live 2 -> false
@@ -313,8 +287,6 @@ fn a_broker_that_was_unfenced_without_a_heartbeat_is_fenced_at_once() {
         expect![[r#"
             brokers 1
               broker 1 epoch 1 directories [1, 101]
-              1: Registered
-              1: Unfenced
             register 2 -> epoch 3
               broker 2 epoch 3 fenced directories [2, 102]
               2: Registered
@@ -346,10 +318,6 @@ fn an_unregistered_broker_is_forgotten() {
             brokers 1 2
               broker 1 epoch 1 directories [1, 101]
               broker 2 epoch 3 directories [2, 102]
-              1: Registered
-              1: Unfenced
-              2: Registered
-              2: Unfenced
             topic t 1,2 2,1
               t-0 leader 1 epoch 0.0 isr [1, 2]
               t-1 leader 2 epoch 0.0 isr [2, 1]
@@ -386,10 +354,6 @@ fn the_same_process_that_registers_again_goes_on_with_its_shutdown() {
             brokers 1 2
               broker 1 epoch 1 directories [1, 101]
               broker 2 epoch 3 directories [2, 102]
-              1: Registered
-              1: Unfenced
-              2: Registered
-              2: Unfenced
             topic t 1,2
               t-0 leader 1 epoch 0.0 isr [1, 2]
             heartbeat 1 stop -> caught up, has to wait
