@@ -413,8 +413,8 @@ fn min_insync_replicas_of_a_new_topic_start_eligible_replicas_over() {
     cluster.replay(&decision.records);
 }
 
-/// Each partition starts one rack later. Once every broker had its turn the order is another one, so that what they lead
-/// together differs.
+/// Each partition starts one rack later. Once every broker had its turn the order is another one, so that what they
+/// lead together differs.
 #[test]
 fn leaders_take_turns_by_rack_in_an_order_that_is_drawn_anew() {
     let ids = [1, 2, 3, 4].map(BrokerId);

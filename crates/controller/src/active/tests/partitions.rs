@@ -100,8 +100,8 @@ fn who_shuts_down_does_not_come_to_be_in_sync() {
     );
 }
 
-/// A replica in a directory that has failed may be called in sync, but does not lead: where the topic allows it, one does
-/// that has not all records.
+/// A replica in a directory that has failed may be called in sync, but does not lead: where the topic allows it, one
+/// does that has not all records.
 #[test]
 fn in_sync_replicas_that_cannot_lead_leave_it_to_others_where_that_is_allowed() {
     let script = |unclean: &str| {
@@ -211,7 +211,8 @@ fn a_reassignment_ends_with_what_a_leader_asks_for() {
     );
 }
 
-/// Min ISR of a topic and of all; a replica that leaves a small ISR stays eligible, and no longer once it is large enough.
+/// Min ISR of a topic and of all; a replica that leaves a small ISR stays eligible, and no longer once it is large
+/// enough.
 #[test]
 fn eligible_leaders_are_kept_while_too_few_are_in_sync() {
     check(

@@ -5,12 +5,14 @@
 //! |--|--|
 //! | `at MS` | the time from here on; 0 before |
 //! | `register ID [again] [crashed]` | a process of a broker; the same one `again`, or one after a crash |
-//! | `heartbeat ID [fence] [stop] [followed=OFFSET] [epoch=N] [offline=DIRS] [cordoned=DIRS] [deadline=MS]` | of a broker that has followed everything, unless it says |
+//! | `heartbeat ID [fence] [stop] [followed=OFFSET]` | of a broker that has followed everything, unless it says |
+//! | `… [epoch=N] [offline=DIRS] [cordoned=DIRS] [deadline=MS]` | and what else it may say |
 //! | `brokers ID…` | register, and send a heartbeat each |
 //! | `note ID [epoch=N]` | a heartbeat is received that is not decided |
 //! | `unfence ID`, `unregister ID`, `producer-ids ID [epoch=N]`, `assign ID DIR PARTITION…` | the requests |
 //! | `topic NAME REPLICAS…`, `config NAME KEY=VALUE` | new topics, and what is set for them; `*` is all brokers |
-//! | `isr PARTITION ISR [by=ID] [leader-epoch=N] [partition-epoch=N] [recovering]` | AlterPartition; `ID@EPOCH` in the ISR names a run |
+//! | `isr PARTITION ISR` | AlterPartition, of all partitions from `PARTITION+` on; `ID@EPOCH` names a run of a broker |
+//! | `… [by=ID] [epoch=N] [leader-epoch=N] [partition-epoch=N] [recovering]` | and what else it may say |
 //! | `move PARTITION REPLICAS`, `back PARTITION`, `elect preferred\|unclean` | reassignments, elections |
 //! | `level FEATURE LEVEL` | the feature has this level in the log |
 //! | `half-shutdown ID` | of the records that begin a shutdown the log has only the first |
