@@ -57,6 +57,7 @@ pub(crate) const ALWAYS: &[&str] = &[
     "leader-killed@one-riverrun",
     "leader-stopped@riverrun",
     "nearest-replica@riverrun",
+    "kgo@riverrun",
 ];
 
 /// All of them. Those that take longest come first, so that none is left alone at the end.
