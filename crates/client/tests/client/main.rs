@@ -11,6 +11,7 @@
 mod admin;
 mod allocation;
 mod consumer;
+mod nowhere;
 mod producer;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};

@@ -55,12 +55,6 @@ impl Fake {
         });
         Self { address }
     }
-
-    /// An address where nothing listens.
-    pub(crate) async fn nowhere() -> SocketAddr {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        listener.local_addr().unwrap()
-    }
 }
 
 async fn serve(mut stream: TcpStream, react: Arc<impl Fn(Asked) -> Reaction>) {

@@ -2,6 +2,7 @@
 
 use super::fake::{Fake, Reaction, metadata, versions};
 use super::run;
+use crate::nowhere::Nowhere;
 use model::{ErrorCode, Message as _};
 use riverrun_client::Error;
 use riverrun_client::admin::{Admin, AdminConfig, NewTopic};
@@ -65,11 +66,11 @@ fn everything_goes_over_the_transport_of_the_application() {
 #[test]
 fn what_the_transport_meets_is_told() {
     run(async {
-        let nowhere = Fake::nowhere().await;
+        let nowhere = Nowhere::new();
         let mut config = AdminConfig::with_bootstrap_servers("closed.invalid:9092").unwrap();
         config.set("default.api.timeout.ms", "2000").unwrap();
         config.client.connector.transport = Some(Arc::new(Tunnel {
-            to: nowhere,
+            to: nowhere.address,
             count: AtomicUsize::new(0),
         }));
         let admin = Admin::new(config).unwrap();

@@ -2,6 +2,7 @@
 
 use super::fake::{Asked, Fake, Reaction, metadata, versions};
 use super::{admin, run};
+use crate::nowhere::Nowhere;
 use model::{BrokerId, ErrorCode, Message as _};
 use riverrun_client::Error;
 use riverrun_client::admin::ClusterDescription;
@@ -53,11 +54,17 @@ fn check(react: impl Fn(SocketAddr, Asked) -> Reaction + Send + Sync + 'static, 
 #[test]
 fn a_port_where_nothing_listens_is_unreachable() {
     run(async {
-        let address = Fake::nowhere().await;
-        let error = describe(address).await.expect_err("nothing is there");
+        let nowhere = Nowhere::new();
+        let error = describe(nowhere.address)
+            .await
+            .expect_err("nothing is there");
         assert!(matches!(error, Error::Unreachable { .. }), "{error}");
         let error = error.to_string();
-        for part in [&*address.to_string(), "refused", "`bootstrap.servers`"] {
+        for part in [
+            &*nowhere.address.to_string(),
+            "refused",
+            "`bootstrap.servers`",
+        ] {
             assert!(error.contains(part), "`{part}` is not in: {error}");
         }
     });
@@ -161,10 +168,11 @@ fn a_request_without_an_answer_times_out() {
 #[test]
 fn an_advertised_address_that_is_wrong_is_named() {
     run(async {
-        let nowhere = Fake::nowhere().await;
+        let nowhere = Nowhere::new();
+        let address = nowhere.address;
         let fake = Fake::start(move |_, asked| match asked.api {
             ApiKey::ApiVersions => versions(asked),
-            _ => metadata(asked, nowhere, ErrorCode::None),
+            _ => metadata(asked, address, ErrorCode::None),
         })
         .await;
         let admin = admin(fake.address, SHORT);
@@ -173,7 +181,7 @@ fn an_advertised_address_that_is_wrong_is_named() {
             .as_ref()
             .expect_err("nothing is there");
         let error = error.to_string();
-        for part in [&*nowhere.to_string(), "broker 1", "`advertised.listeners`"] {
+        for part in [&*address.to_string(), "broker 1", "`advertised.listeners`"] {
             assert!(error.contains(part), "`{part}` is not in: {error}");
         }
     });
@@ -293,12 +301,13 @@ fn a_broker_that_says_so_makes_the_client_start_again() {
 #[test]
 fn when_no_known_broker_answers_the_client_starts_again() {
     run(async {
-        let nowhere = Fake::nowhere().await;
+        let nowhere = Nowhere::new();
+        let address = nowhere.address;
         // The only known broker is not there, so that each request goes over bootstrap; a
         // connection serves one request beside ApiVersions.
         let fake = Fake::start(move |_, asked| match (asked.index, asked.api) {
             (0, _) => versions(asked),
-            (1, ApiKey::Metadata) => metadata(asked, nowhere, ErrorCode::None),
+            (1, ApiKey::Metadata) => metadata(asked, address, ErrorCode::None),
             (1, _) => cluster(asked),
             _ => Reaction::Close,
         })
@@ -314,10 +323,11 @@ fn when_no_known_broker_answers_the_client_starts_again() {
 #[test]
 fn without_a_recovery_strategy_the_client_stays_with_the_brokers_it_knows() {
     run(async {
-        let nowhere = Fake::nowhere().await;
+        let nowhere = Nowhere::new();
+        let address = nowhere.address;
         let fake = Fake::start(move |_, asked| match (asked.index, asked.api) {
             (0, _) => versions(asked),
-            (1, ApiKey::Metadata) => metadata(asked, nowhere, ErrorCode::None),
+            (1, ApiKey::Metadata) => metadata(asked, address, ErrorCode::None),
             _ => Reaction::Close,
         })
         .await;
@@ -328,7 +338,7 @@ fn without_a_recovery_strategy_the_client_stays_with_the_brokers_it_knows() {
         assert_eq!(described.map(|brokers| brokers.len()), Ok(1));
         let error = admin.describe_cluster().await.expect_err("it is not there");
         let error = error.to_string();
-        assert!(error.contains(&nowhere.to_string()), "{error}");
+        assert!(error.contains(&address.to_string()), "{error}");
         assert!(error.contains("`advertised.listeners`"), "{error}");
     });
 }

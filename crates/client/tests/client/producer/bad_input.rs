@@ -1,6 +1,7 @@
 //! What cannot be sent: each error comes in time and names what to change.
 
 use super::{producer, send};
+use crate::nowhere::Nowhere;
 use riverrun_client::Error;
 use riverrun_client::producer::ProducerRecord;
 use std::net::{SocketAddr, TcpListener};
@@ -66,16 +67,16 @@ async fn a_partition_or_topic_that_does_not_exist() {
 
 #[tokio::test]
 async fn a_broker_that_is_missing_or_silent() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
     let keys = [("max.block.ms", "2000")];
     let record = ProducerRecord::new("topic");
     // The listener accepts and says nothing.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
     let silent = error(address, &keys, record).await;
     assert_names(&silent, &[&address.to_string()]);
-    drop(listener);
-    let missing = error(address, &keys, record).await;
-    assert_names(&missing, &[&address.to_string()]);
+    let nowhere = Nowhere::new();
+    let missing = error(nowhere.address, &keys, record).await;
+    assert_names(&missing, &[&nowhere.address.to_string()]);
 }
 
 #[tokio::test]
