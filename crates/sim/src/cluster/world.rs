@@ -542,8 +542,9 @@ impl World {
         }
         self.history
             .bytes(&[u8::from(answer.is_some()), client as u8]);
+        let image = self.controller_image();
         let judge = &mut self.judge.promises;
-        self.clients[client].answered(answer, &mut self.random, judge);
+        self.clients[client].answered(answer, image.as_deref(), &mut self.random, judge);
         self.act(client);
     }
 
