@@ -14,6 +14,7 @@
 //! ```
 
 mod abused;
+mod acknowledged;
 mod client;
 mod closed_loop;
 mod consume;
