@@ -97,67 +97,35 @@ fn check(ask: impl Fn(&mut Client, &Said) -> String, expected: Expect) {
     server.stop();
 }
 
-#[test]
-fn who_says_that_it_leads_is_told_who_does() {
-    let ask = |client: &mut Client, said: &Said| {
-        let partition = begin_quorum_epoch_request::PartitionData {
-            partition_index: said.partition,
-            leader_id: BrokerId(said.leader),
-            leader_epoch: said.epoch,
-            ..Default::default()
-        };
-        let topic = begin_quorum_epoch_request::TopicData {
-            topic_name: said.topic,
-            partitions: vec![partition].into(),
-        };
-        let request = BeginQuorumEpochRequest {
-            cluster_id: said.cluster_id,
-            topics: vec![topic].into(),
-            ..Default::default()
-        };
-        let response = client.call(1, &request);
-        let response: BeginQuorumEpochResponse<'_> = response.read();
-        shown!(response)
+/// Who says that it leads, or that it leads no longer, sends the same fields.
+macro_rules! announced {
+    ($request:ident, $response:ident, $fields:ident) => {
+        |client: &mut Client, said: &Said| {
+            let partition = $fields::PartitionData {
+                partition_index: said.partition,
+                leader_id: BrokerId(said.leader),
+                leader_epoch: said.epoch,
+                ..Default::default()
+            };
+            let topic = $fields::TopicData {
+                topic_name: said.topic,
+                partitions: vec![partition].into(),
+            };
+            let request = $request {
+                cluster_id: said.cluster_id,
+                topics: vec![topic].into(),
+                ..Default::default()
+            };
+            let response = client.call(1, &request);
+            let response: $response<'_> = response.read();
+            shown!(response)
+        }
     };
-    check(
-        ask,
-        expect![[r#"
-        right: NONE, NONE 1 in 1, 1 at 127.0.0.1
-        another cluster: INCONSISTENT_CLUSTER_ID
-        another topic: INVALID_REQUEST
-        another partition: INVALID_REQUEST
-        another leader: NONE, INCONSISTENT_VOTER_SET 1 in 1, 1 at 127.0.0.1
-        an old epoch: NONE, FENCED_LEADER_EPOCH 1 in 1, 1 at 127.0.0.1
-        a later epoch: NONE, INCONSISTENT_VOTER_SET 1 in 1, 1 at 127.0.0.1
-    "#]],
-    );
 }
 
 #[test]
-fn who_says_that_it_leads_no_longer_is_told_who_does() {
-    let ask = |client: &mut Client, said: &Said| {
-        let partition = end_quorum_epoch_request::PartitionData {
-            partition_index: said.partition,
-            leader_id: BrokerId(said.leader),
-            leader_epoch: said.epoch,
-            ..Default::default()
-        };
-        let topic = end_quorum_epoch_request::TopicData {
-            topic_name: said.topic,
-            partitions: vec![partition].into(),
-        };
-        let request = EndQuorumEpochRequest {
-            cluster_id: said.cluster_id,
-            topics: vec![topic].into(),
-            ..Default::default()
-        };
-        let response = client.call(1, &request);
-        let response: EndQuorumEpochResponse<'_> = response.read();
-        shown!(response)
-    };
-    check(
-        ask,
-        expect![[r#"
+fn who_leads_or_no_longer_leads_is_told_who_does() {
+    let expected = expect![[r#"
         right: NONE, NONE 1 in 1, 1 at 127.0.0.1
         another cluster: INCONSISTENT_CLUSTER_ID
         another topic: INVALID_REQUEST
@@ -165,8 +133,19 @@ fn who_says_that_it_leads_no_longer_is_told_who_does() {
         another leader: NONE, INCONSISTENT_VOTER_SET 1 in 1, 1 at 127.0.0.1
         an old epoch: NONE, FENCED_LEADER_EPOCH 1 in 1, 1 at 127.0.0.1
         a later epoch: NONE, INCONSISTENT_VOTER_SET 1 in 1, 1 at 127.0.0.1
-    "#]],
+    "#]];
+    let begins = announced!(
+        BeginQuorumEpochRequest,
+        BeginQuorumEpochResponse,
+        begin_quorum_epoch_request
     );
+    check(begins, expected.clone());
+    let ends = announced!(
+        EndQuorumEpochRequest,
+        EndQuorumEpochResponse,
+        end_quorum_epoch_request
+    );
+    check(ends, expected);
 }
 
 #[test]
