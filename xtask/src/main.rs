@@ -1,13 +1,12 @@
 //! The project's automation: `cargo xtask COMMAND [ARGUMENT...]`, one module per command.
 //!
-//! What runs other people's programs is a program of its own, started here; nothing links the server, so
-//! `cargo xtask tidy` is there in seconds.
+//! What checks the sources, and what runs other people's programs, are programs of their own, started here.
+//! Nothing links the server, so `cargo xtask tidy` is there in seconds.
 #![expect(clippy::print_stdout, reason = "a command's result is what it prints")]
 
 mod compat;
 mod fuzz;
 mod hunt;
-mod tidy;
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
@@ -54,7 +53,7 @@ fn main() -> ExitCode {
 
 fn run(task: Task) -> Result<()> {
     match task {
-        Task::Tidy => tidy::run(),
+        Task::Tidy => become_program("tidy", &[]),
         Task::Compat => compat::run(),
         Task::Interop(Arguments { arguments }) => become_program("interop", &arguments),
         Task::Bench(Arguments { arguments }) => become_program("bench", &arguments),

@@ -5,8 +5,8 @@ use crate::{bytes_in_use, row};
 use anyhow::{Result, bail};
 use coordinator::CoordinatorRecord;
 use coordinator::transaction::{
-    AddPartitions, EndTransaction, InitProducerId, Moment, NeedsProducerId, ProducerIdAndEpoch,
-    TransactionConfig, TransactionDecision, TransactionShard,
+    AddPartitions, DecisionContext, EndTransaction, InitProducerId, NeedsProducerId,
+    ProducerIdAndEpoch, TransactionConfig, TransactionDecision, TransactionShard,
 };
 use model::{Now, ProducerId, TopicPartition};
 use std::time::Instant;
@@ -55,7 +55,7 @@ fn compacted_log(first: i64, count: i64) -> Result<Vec<CoordinatorRecord>> {
 /// Runs one transaction of a producer from its beginning to its end; its last record.
 fn complete_transaction(shard: &mut TransactionShard, number: i64) -> Result<CoordinatorRecord> {
     let id = format!("transactional-id-{number:08}");
-    let moment = Moment {
+    let context = DecisionContext {
         now: NOW,
         transaction_version: 2,
         fresh_producer_id: Some(ProducerId(number)),
@@ -67,14 +67,14 @@ fn complete_transaction(shard: &mut TransactionShard, number: i64) -> Result<Coo
         keeps_prepared_transaction: false,
         expected: None,
     };
-    let producer = decided(shard, |shard| shard.init_producer_id(&init, &moment))?.0?;
+    let producer = decided(shard, |shard| shard.init_producer_id(&init, &context))?.0?;
     let add = AddPartitions {
         transactional_id: &id,
         producer,
         partitions: &[TopicPartition::new("topic", 0)],
         client_transaction_version: 2,
     };
-    decided(shard, |shard| Ok(shard.add_partitions(&add, &moment)))?;
+    decided(shard, |shard| Ok(shard.add_partitions(&add, &context)))?;
     let end = EndTransaction {
         transactional_id: &id,
         producer,
@@ -82,8 +82,9 @@ fn complete_transaction(shard: &mut TransactionShard, number: i64) -> Result<Coo
         client_transaction_version: 2,
     };
     let producer: ProducerIdAndEpoch =
-        decided(shard, |shard| shard.end_transaction(&end, &moment))?.0?;
-    let (is_complete, record) = decided(shard, |shard| Ok(shard.complete(&id, producer, &moment)))?;
+        decided(shard, |shard| shard.end_transaction(&end, &context))?.0?;
+    let (is_complete, record) =
+        decided(shard, |shard| Ok(shard.complete(&id, producer, &context)))?;
     match record {
         Some(record) if is_complete => Ok(record),
         _ => bail!("{id} is not complete"),

@@ -451,7 +451,7 @@ fn new_broker(
             controller,
             forwarding: forwarding.clone(),
             logs,
-            strangers: Arc::default(),
+            foreign_nodes: Arc::default(),
             refused_registrations: Arc::default(),
         })
     };

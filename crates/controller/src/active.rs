@@ -14,12 +14,12 @@
 //!   nothing, as what it has seen may never be.
 //! - Answers leave in the order of their decisions, each request has one.
 
-use crate::broker_transition::{BrokerTransition, Occasion, transitions};
+use crate::broker_transition::{BrokerTransition, TransitionCause, transitions};
 use crate::brokers::fence_broker;
 use crate::context::{ControllerContext, Random};
 use crate::decision::Decision;
 use crate::elect_leaders::{balance_leaders, elect_unclean_leaders};
-use crate::requests::{ControllerRequest, ControllerResponse, Scene};
+use crate::requests::{ControllerRequest, ControllerResponse, DecisionContext};
 use crate::sessions::Sessions;
 use crate::tasks::{ELECTIONS_MAX, Task, Tasks};
 use crate::topic_values::allow_unclean_election;
@@ -152,10 +152,10 @@ impl<T> ActiveController<T> {
             let (id, epoch) = (heartbeat.broker_id, heartbeat.broker_epoch);
             self.sessions.contacts().note(id, epoch, now);
         }
-        let decision = request.decide(&mut Scene {
+        let decision = request.decide(&mut DecisionContext {
             image: &self.image,
             next_offset: self.end_offset,
-            context,
+            controller: context,
             kraft_version: self.kraft_version,
             sessions: &self.sessions,
             now,
@@ -246,11 +246,11 @@ impl<T> ActiveController<T> {
     /// When the log has become shorter.
     pub fn appended(&mut self, image: Arc<MetadataImage>, kraft_version: i16, end_offset: i64) {
         assert!(end_offset >= self.end_offset, "a leader cuts nothing");
-        let occasion = self
+        let cause = self
             .proposed
             .as_ref()
-            .map_or(Occasion::Other, Proposed::occasion);
-        let changed = transitions(&self.image.cluster, &image.cluster, occasion);
+            .map_or(TransitionCause::Other, Proposed::cause);
+        let changed = transitions(&self.image.cluster, &image.cluster, cause);
         let changed = changed.into_iter().map(|one| (end_offset, one));
         self.transitions.extend(changed);
         self.sessions.follow(&self.image, &image);
@@ -366,15 +366,15 @@ impl<T> ActiveController<T> {
 
 impl<T> Proposed<T> {
     /// What is decided about brokers.
-    const fn occasion(&self) -> Occasion {
+    const fn cause(&self) -> TransitionCause {
         match (&self.effect, &self.asked) {
-            (Effect::Task(Task::Fence(_), _), _) => Occasion::SessionExpired,
+            (Effect::Task(Task::Fence(_), _), _) => TransitionCause::SessionExpired,
             (_, Some((_, ControllerResponse::BrokerHeartbeat(Ok(standing)))))
                 if standing.should_shut_down =>
             {
-                Occasion::ShutdownAllowed
+                TransitionCause::ShutdownAllowed
             }
-            _ => Occasion::Other,
+            _ => TransitionCause::Other,
         }
     }
 }

@@ -49,7 +49,7 @@ pub enum FencingCause {
 
 /// What the decision was that has changed registrations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Occasion {
+pub(crate) enum TransitionCause {
     /// A session has run out.
     SessionExpired,
     /// The broker may stop.
@@ -62,14 +62,14 @@ pub(crate) enum Occasion {
 pub(crate) fn transitions(
     before: &ClusterImage,
     after: &ClusterImage,
-    occasion: Occasion,
+    cause: TransitionCause,
 ) -> Vec<BrokerTransition> {
     let differences = before.brokers().diff(after.brokers());
     let transitions = differences.filter_map(|difference| {
         let kind = kind(
             difference.before.map(|one| &**one),
             difference.after.map(|one| &**one),
-            occasion,
+            cause,
         )?;
         let broker = difference.after.or(difference.before)?;
         Some(BrokerTransition {
@@ -84,7 +84,7 @@ pub(crate) fn transitions(
 fn kind(
     before: Option<&BrokerRegistration>,
     after: Option<&BrokerRegistration>,
-    occasion: Occasion,
+    cause: TransitionCause,
 ) -> Option<BrokerTransitionKind> {
     let (before, after) = match (before, after) {
         (_, None) => return Some(BrokerTransitionKind::Unregistered),
@@ -93,10 +93,12 @@ fn kind(
     };
     let begins_shutdown = after.is_in_controlled_shutdown && !before.is_in_controlled_shutdown;
     match (before.is_fenced, after.is_fenced) {
-        (false, true) => Some(match occasion {
-            Occasion::SessionExpired => BrokerTransitionKind::Fenced(FencingCause::SessionExpired),
-            Occasion::ShutdownAllowed => BrokerTransitionKind::ShutdownEnded,
-            Occasion::Other => BrokerTransitionKind::Fenced(FencingCause::Wanted),
+        (false, true) => Some(match cause {
+            TransitionCause::SessionExpired => {
+                BrokerTransitionKind::Fenced(FencingCause::SessionExpired)
+            }
+            TransitionCause::ShutdownAllowed => BrokerTransitionKind::ShutdownEnded,
+            TransitionCause::Other => BrokerTransitionKind::Fenced(FencingCause::Wanted),
         }),
         (true, false) => Some(BrokerTransitionKind::Unfenced),
         _ => begins_shutdown.then_some(BrokerTransitionKind::ShutdownBegun),

@@ -93,7 +93,7 @@ pub use requests::{
     AllocateProducerIds, AlterClientQuotas, AlterConfigs, AlterPartition,
     AlterPartitionReassignments, AlterScramCredentials, AssignReplicasToDirectories,
     ChangeDirectories, ControllerRequest, ControllerResponse, CreatePartitions, CreateTopics,
-    DeleteTopics, ElectLeaders, PlaceFoundReplicas, RegisterBroker, RegisterController, Request,
-    Scene, UnfenceBroker, UnregisterBroker, UpdateFeatures,
+    DecisionContext, DeleteTopics, ElectLeaders, PlaceFoundReplicas, RegisterBroker,
+    RegisterController, Request, UnfenceBroker, UnregisterBroker, UpdateFeatures,
 };
 pub use sessions::{BrokerContacts, Sessions};

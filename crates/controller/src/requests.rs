@@ -36,11 +36,11 @@ use model::{BrokerEpoch, BrokerId, ErrorCode, Uuid};
 use std::collections::BTreeSet;
 
 /// What a request is decided over.
-pub struct Scene<'a, 'r> {
+pub struct DecisionContext<'a, 'r> {
     /// The newest image, with what is decided and not committed yet.
     pub image: &'a MetadataImage,
     /// The controller.
-    pub context: &'a ControllerContext<'a>,
+    pub controller: &'a ControllerContext<'a>,
     /// The offset after the last record of the image.
     pub next_offset: i64,
     /// The level of `kraft.version`, which is the quorum's.
@@ -53,10 +53,10 @@ pub struct Scene<'a, 'r> {
     pub random: &'a mut Random<'r>,
 }
 
-impl std::fmt::Debug for Scene<'_, '_> {
+impl std::fmt::Debug for DecisionContext<'_, '_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Scene")
-            .field("context", &self.context)
+        f.debug_struct("DecisionContext")
+            .field("controller", &self.controller)
             .field("kraft_version", &self.kraft_version)
             .finish_non_exhaustive()
     }
@@ -86,11 +86,11 @@ macro_rules! requests {
         }
 
         impl ControllerRequest {
-            /// Decides over a scene.
-            pub(crate) fn decide(&self, scene: &mut Scene<'_, '_>) -> Decision<ControllerResponse> {
+            /// Decides over the newest image.
+            pub(crate) fn decide(&self, context: &mut DecisionContext<'_, '_>) -> Decision<ControllerResponse> {
                 match self {
                     $(Self::$name(request) => {
-                        request.decide(scene).map(ControllerResponse::$name)
+                        request.decide(context).map(ControllerResponse::$name)
                     })+
                 }
             }
@@ -147,9 +147,12 @@ pub struct AllocateProducerIds {
 }
 
 impl AllocateProducerIds {
-    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<ProducerIdBlock, ApiError>> {
+    fn decide(
+        &self,
+        context: &DecisionContext<'_, '_>,
+    ) -> Decision<Result<ProducerIdBlock, ApiError>> {
         Decision::of(allocate_producer_ids(
-            scene.image,
+            context.image,
             self.broker_id,
             self.broker_epoch,
         ))
@@ -168,9 +171,14 @@ pub struct AlterClientQuotas {
 }
 
 impl AlterClientQuotas {
-    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<QuotaResults> {
+    fn decide(&self, context: &DecisionContext<'_, '_>) -> Decision<QuotaResults> {
         let is_host = |name: &str| !self.unknown_hosts.contains(name);
-        alter_client_quotas(scene.image, &self.alterations, &is_host, self.validate_only)
+        alter_client_quotas(
+            context.image,
+            &self.alterations,
+            &is_host,
+            self.validate_only,
+        )
     }
 }
 
@@ -184,8 +192,13 @@ pub struct AlterConfigs {
 }
 
 impl AlterConfigs {
-    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Vec<Result<(), ApiError>>> {
-        alter_configs(scene.image, scene.context, &self.resources, self.options)
+    fn decide(&self, context: &DecisionContext<'_, '_>) -> Decision<Vec<Result<(), ApiError>>> {
+        alter_configs(
+            context.image,
+            context.controller,
+            &self.resources,
+            self.options,
+        )
     }
 }
 
@@ -201,9 +214,12 @@ pub struct AlterPartition {
 }
 
 impl AlterPartition {
-    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<AlteredPartitions, ApiError>> {
+    fn decide(
+        &self,
+        context: &DecisionContext<'_, '_>,
+    ) -> Decision<Result<AlteredPartitions, ApiError>> {
         let broker = (self.broker_id, self.broker_epoch);
-        let decided = alter_partition(scene.image, scene.context, broker, &self.partitions);
+        let decided = alter_partition(context.image, context.controller, broker, &self.partitions);
         Decision::of(decided)
     }
 }
@@ -218,10 +234,10 @@ pub struct AlterPartitionReassignments {
 }
 
 impl AlterPartitionReassignments {
-    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Vec<PartitionResults>> {
+    fn decide(&self, context: &DecisionContext<'_, '_>) -> Decision<Vec<PartitionResults>> {
         reassign_partitions(
-            scene.image,
-            scene.context,
+            context.image,
+            context.controller,
             &self.topics,
             self.allows_other_counts,
         )
@@ -238,8 +254,8 @@ pub struct AlterScramCredentials {
 }
 
 impl AlterScramCredentials {
-    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<ScramResults> {
-        alter_scram_credentials(scene.image, &self.deletions, &self.upsertions)
+    fn decide(&self, context: &DecisionContext<'_, '_>) -> Decision<ScramResults> {
+        alter_scram_credentials(context.image, &self.deletions, &self.upsertions)
     }
 }
 
@@ -255,18 +271,28 @@ pub struct AssignReplicasToDirectories {
 }
 
 impl AssignReplicasToDirectories {
-    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<Vec<ErrorCode>, ApiError>> {
+    fn decide(
+        &self,
+        context: &DecisionContext<'_, '_>,
+    ) -> Decision<Result<Vec<ErrorCode>, ApiError>> {
         let broker = (self.broker_id, self.broker_epoch);
-        let decided =
-            assign_replicas_to_directories(scene.image, scene.context, broker, &self.assignments);
+        let decided = assign_replicas_to_directories(
+            context.image,
+            context.controller,
+            broker,
+            &self.assignments,
+        );
         Decision::of(decided)
     }
 }
 
 impl BrokerHeartbeat {
-    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<BrokerStanding, ApiError>> {
-        let (image, context, sessions) = (scene.image, scene.context, scene.sessions);
-        Decision::of(heartbeat(image, context, sessions, scene.now, self))
+    fn decide(
+        &self,
+        context: &DecisionContext<'_, '_>,
+    ) -> Decision<Result<BrokerStanding, ApiError>> {
+        let (image, controller, sessions) = (context.image, context.controller, context.sessions);
+        Decision::of(heartbeat(image, controller, sessions, context.now, self))
     }
 }
 
@@ -284,10 +310,11 @@ pub struct ChangeDirectories {
 }
 
 impl ChangeDirectories {
-    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<(), ApiError>> {
+    fn decide(&self, context: &DecisionContext<'_, '_>) -> Decision<Result<(), ApiError>> {
         let broker = (self.broker_id, self.broker_epoch);
         let (offline, cordoned) = (&self.offline, self.cordoned.as_deref());
-        let decided = change_directories(scene.image, scene.context, broker, offline, cordoned);
+        let decided =
+            change_directories(context.image, context.controller, broker, offline, cordoned);
         Decision::of(decided)
     }
 }
@@ -302,8 +329,13 @@ pub struct CreatePartitions {
 }
 
 impl CreatePartitions {
-    fn decide(&self, scene: &mut Scene<'_, '_>) -> Decision<Vec<TopicResult<()>>> {
-        create_partitions(scene.image, &self.topics, self.validate_only, scene.random)
+    fn decide(&self, context: &mut DecisionContext<'_, '_>) -> Decision<Vec<TopicResult<()>>> {
+        create_partitions(
+            context.image,
+            &self.topics,
+            self.validate_only,
+            context.random,
+        )
     }
 }
 
@@ -317,14 +349,16 @@ pub struct CreateTopics {
 }
 
 impl CreateTopics {
-    fn decide(&self, scene: &mut Scene<'_, '_>) -> Decision<Vec<TopicResult<CreatedTopic>>> {
-        let (image, context) = (scene.image, scene.context);
+    fn decide(
+        &self,
+        context: &mut DecisionContext<'_, '_>,
+    ) -> Decision<Vec<TopicResult<CreatedTopic>>> {
         create_topics(
-            image,
-            context,
+            context.image,
+            context.controller,
             &self.topics,
             self.validate_only,
-            scene.random,
+            context.random,
         )
     }
 }
@@ -337,9 +371,9 @@ pub struct DeleteTopics {
 }
 
 impl DeleteTopics {
-    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Vec<DeletedTopic>> {
+    fn decide(&self, context: &DecisionContext<'_, '_>) -> Decision<Vec<DeletedTopic>> {
         let access = |_: &str| TopicAccess::Delete;
-        delete_topics(scene.image, scene.context, &self.topics, &access)
+        delete_topics(context.image, context.controller, &self.topics, &access)
     }
 }
 
@@ -353,10 +387,10 @@ pub struct ElectLeaders {
 }
 
 impl ElectLeaders {
-    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Vec<PartitionResults>> {
+    fn decide(&self, context: &DecisionContext<'_, '_>) -> Decision<Vec<PartitionResults>> {
         elect_leaders(
-            scene.image,
-            scene.context,
+            context.image,
+            context.controller,
             self.election,
             self.topics.as_deref(),
         )
@@ -373,8 +407,8 @@ pub struct PlaceFoundReplicas {
 }
 
 impl PlaceFoundReplicas {
-    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<()> {
-        replicas_found(scene.image, self.broker_id, &self.found)
+    fn decide(&self, context: &DecisionContext<'_, '_>) -> Decision<()> {
+        replicas_found(context.image, self.broker_id, &self.found)
     }
 }
 
@@ -388,16 +422,16 @@ pub struct RegisterBroker {
 }
 
 impl RegisterBroker {
-    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<BrokerEpoch, ApiError>> {
+    fn decide(&self, context: &DecisionContext<'_, '_>) -> Decision<Result<BrokerEpoch, ApiError>> {
         let broker_id = self.registration.broker_id;
         let state = RegistrationState {
-            next_offset: scene.next_offset,
-            has_live_session: scene.sessions.is_live(broker_id, scene.now),
+            next_offset: context.next_offset,
+            has_live_session: context.sessions.is_live(broker_id, context.now),
             detects_clean_shutdown: self.detects_clean_shutdown,
         };
         Decision::of(register_broker(
-            scene.image,
-            scene.context,
+            context.image,
+            context.controller,
             &self.registration,
             state,
         ))
@@ -412,8 +446,8 @@ pub struct RegisterController {
 }
 
 impl RegisterController {
-    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<(), ApiError>> {
-        Decision::of(register_controller(scene.image, &self.registration))
+    fn decide(&self, context: &DecisionContext<'_, '_>) -> Decision<Result<(), ApiError>> {
+        Decision::of(register_controller(context.image, &self.registration))
     }
 }
 
@@ -427,9 +461,9 @@ pub struct UnfenceBroker {
 }
 
 impl UnfenceBroker {
-    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<(), ApiError>> {
+    fn decide(&self, context: &DecisionContext<'_, '_>) -> Decision<Result<(), ApiError>> {
         let (id, epoch) = (self.broker_id, self.broker_epoch);
-        Decision::of(unfence_broker(scene.image, scene.context, id, epoch))
+        Decision::of(unfence_broker(context.image, context.controller, id, epoch))
     }
 }
 
@@ -441,10 +475,10 @@ pub struct UnregisterBroker {
 }
 
 impl UnregisterBroker {
-    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<(), ApiError>> {
+    fn decide(&self, context: &DecisionContext<'_, '_>) -> Decision<Result<(), ApiError>> {
         Decision::of(unregister_broker(
-            scene.image,
-            scene.context,
+            context.image,
+            context.controller,
             self.broker_id,
         ))
     }
@@ -460,11 +494,14 @@ pub struct UpdateFeatures {
 }
 
 impl UpdateFeatures {
-    fn decide(&self, scene: &Scene<'_, '_>) -> Decision<Result<UpdatedFeatures, ApiError>> {
+    fn decide(
+        &self,
+        context: &DecisionContext<'_, '_>,
+    ) -> Decision<Result<UpdatedFeatures, ApiError>> {
         Decision::of(update_features(
-            scene.image,
-            scene.context,
-            scene.kraft_version,
+            context.image,
+            context.controller,
+            context.kraft_version,
             &self.updates,
             self.validate_only,
         ))

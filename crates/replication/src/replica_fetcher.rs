@@ -36,7 +36,7 @@ pub use step::{Step, StepAction, StepOutcome, StepToken};
 
 use crate::following::FetchPosition;
 use crate::log_host::PartitionKey;
-use answered::{Answered, Told};
+use answered::{AnsweredPartition, PartitionOutcome};
 use followed::{Followed, InSession, NO_INDEX, Named, Stage, UNKNOWN_OFFSET};
 use messages::FetchMessage;
 use model::{ErrorCode, LeaderEpoch, MonotonicTime, Uuid};
@@ -116,9 +116,9 @@ pub struct ReplicaFetcher<R> {
     /// Partitions that are delayed, by the ends of the delays, with their generations; the first is the greatest.
     delays: BinaryHeap<Reverse<(MonotonicTime, u32, u32)>>,
     /// What the last answer is about, and how much of it has been done.
-    answered: Vec<Answered>,
+    answered: Vec<AnsweredPartition>,
     /// What the answer to ListOffsets says.
-    offsets: Vec<Told>,
+    offsets: Vec<PartitionOutcome>,
     /// The version of an answer to Fetch.
     answer_version: Option<i16>,
     done_count: usize,

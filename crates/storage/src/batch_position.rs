@@ -1,7 +1,7 @@
 //! Where in a segment the batch of an offset starts.
 //!
-//! A question is put while the log is locked, from memory alone ([`Whereabouts`]), and answered
-//! afterwards by reading ([`Whereabouts::find`]). What has been appended lately, which is what
+//! A question is put while the log is locked, from memory alone ([`BatchLocation`]), and answered
+//! afterwards by reading ([`BatchLocation::find`]). What has been appended lately, which is what
 //! most consumers read, is known without reading: [`RecentBatches`].
 
 use std::collections::VecDeque;
@@ -74,7 +74,7 @@ pub(crate) struct BatchRange {
 
 /// What memory tells about the first batch that ends at an offset or above.
 #[derive(Debug)]
-pub(crate) enum Whereabouts<D: Disk> {
+pub(crate) enum BatchLocation<D: Disk> {
     /// There.
     At(BatchRange),
     /// In no batch of the segment.
@@ -85,7 +85,7 @@ pub(crate) enum Whereabouts<D: Disk> {
     Search(WrittenEntries<D>),
 }
 
-impl<D: Disk> Whereabouts<D> {
+impl<D: Disk> BatchLocation<D> {
     /// Reads what is needed to find the batch; `None` when it is in no batch of the segment.
     pub(crate) fn find(
         self,

@@ -13,7 +13,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::batch_position::{RecentBatches, Whereabouts, first_batch_from, relative_offset};
+use crate::batch_position::{BatchLocation, RecentBatches, first_batch_from, relative_offset};
 use crate::config::LogConfig;
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::{Context, StorageError};
@@ -478,13 +478,13 @@ impl<D: Disk> Segment<D> {
         &self,
         files: &PartitionFiles<D>,
         offset: i64,
-    ) -> Result<Whereabouts<D>, StorageError> {
+    ) -> Result<BatchLocation<D>, StorageError> {
         let target = relative_offset(self.base_offset, offset);
         if self.size_bytes == 0 {
-            return Ok(Whereabouts::Beyond);
+            return Ok(BatchLocation::Beyond);
         }
         if let Some(range) = self.recent.find(target, self.size_bytes) {
-            return Ok(Whereabouts::At(range));
+            return Ok(BatchLocation::At(range));
         }
         let is_before = |entry: &OffsetEntry| entry.relative_offset <= target;
         Ok(
@@ -492,8 +492,8 @@ impl<D: Disk> Segment<D> {
                 .offset_index
                 .lookup(files, self.base_offset, is_before)?
             {
-                Lookup::Found(entry) => Whereabouts::From(entry),
-                Lookup::Search(written) => Whereabouts::Search(written),
+                Lookup::Found(entry) => BatchLocation::From(entry),
+                Lookup::Search(written) => BatchLocation::Search(written),
             },
         )
     }

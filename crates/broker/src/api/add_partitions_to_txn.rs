@@ -75,7 +75,7 @@ pub(crate) async fn serve(
 }
 
 /// The partitions of a transaction that the coordinator has been asked about.
-struct Asked<'f> {
+struct VerifiedPartitions<'f> {
     /// As the request names them.
     named: Vec<(&'f str, Vec<i32>)>,
     each_once: BTreeMap<&'f str, BTreeSet<i32>>,
@@ -94,7 +94,7 @@ async fn ask<'f>(
     broker: &Broker,
     transaction: &AddPartitionsToTxnTransaction<'f>,
     version: i16,
-) -> Asked<'f> {
+) -> VerifiedPartitions<'f> {
     let topics = transaction.topics.iter();
     let named: Vec<(&'f str, Vec<i32>)> = topics
         .map(|topic| (topic.name, topic.partitions.iter().collect()))
@@ -125,14 +125,14 @@ async fn ask<'f>(
         }
         None => Outcome::Added(transactions.begin_to_add(&request).await),
     };
-    Asked {
+    VerifiedPartitions {
         named,
         each_once,
         outcome,
     }
 }
 
-impl<'f> Asked<'f> {
+impl<'f> VerifiedPartitions<'f> {
     /// The outcome of each partition: as the request names them when one answer holds for all,
     /// otherwise each once.
     async fn results(self, version: i16) -> Array<'f, AddPartitionsToTxnTopicResult<'f>> {

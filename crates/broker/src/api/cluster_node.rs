@@ -1,6 +1,6 @@
 //! What a request may ask of any node, whatever its roles are: a controller alone has no more.
 
-use crate::api::strangers::Strangers;
+use crate::api::foreign_nodes::ForeignNodes;
 use crate::controller::broker_log::RefusedRegistrations;
 use crate::controller::link::ControllerLink;
 use crate::logs::Logs;
@@ -27,7 +27,7 @@ pub(crate) struct ClusterNode {
     /// who ask the controller.
     pub(crate) logs: Option<Arc<Logs>>,
     /// Nodes that would lead the quorum.
-    pub(crate) strangers: Arc<Strangers>,
+    pub(crate) foreign_nodes: Arc<ForeignNodes>,
     /// Brokers that were not registered.
     pub(crate) refused_registrations: Arc<RefusedRegistrations>,
 }

@@ -38,7 +38,7 @@ pub(crate) async fn serve(
         Some(fetch) => match answer(server, fetch).await {
             Ok((answer, bytes)) => {
                 if answer.shows_loss(&fetch) {
-                    server.strangers.tell_ahead(context.peer, &fetch);
+                    server.foreign_nodes.tell_ahead(context.peer, &fetch);
                 }
                 respond(server, context, request, (&answer, &bytes), out);
                 return Ok(Served::Answered);

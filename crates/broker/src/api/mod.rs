@@ -19,7 +19,7 @@ pub(crate) mod cluster_node;
 pub mod served;
 
 pub(crate) mod fetch_sessions;
-pub(crate) mod strangers;
+pub(crate) mod foreign_nodes;
 
 mod access_control;
 mod authorized_operations;

@@ -45,7 +45,7 @@ pub(super) async fn handle_epoch(
     let (error, leader) = asking.await?;
     if error == ErrorCode::InconsistentVoterSet {
         let (id, epoch) = (said.leader_id, said.leader_epoch);
-        server.strangers.tell(context.peer, id, epoch);
+        server.foreign_nodes.tell(context.peer, id, epoch);
     }
     Ok((error, leader))
 }

@@ -44,7 +44,7 @@ async fn handle_vote(
     let answer = asking.await?;
     if vote.epoch > answer.leader.epoch {
         server
-            .strangers
+            .foreign_nodes
             .tell(context.peer, vote.candidate, vote.epoch);
     }
     Ok((answer.error, answer.leader))

@@ -4,7 +4,7 @@
 
 use super::runtime::{
     Coordination, CoordinatorContext, CoordinatorRuntime, Nobody, PendingResponse,
-    QUICK_PARTITIONS, Room, Seat, Slot, unparked,
+    QUICK_PARTITIONS, Room, ServedPartition, Slot, unparked,
 };
 use crate::scheduling::clock;
 use crate::scheduling::log_rate_limit::LogRateLimit;
@@ -40,7 +40,7 @@ pub(crate) struct Groups {
 pub(crate) type GroupRoom = Room<GroupCoordination>;
 
 type GroupSlot = Slot<GroupCoordination>;
-type GroupSeat = Seat<GroupCoordination>;
+type GroupSeat = ServedPartition<GroupCoordination>;
 
 /// What the partitions of groups share.
 #[derive(Debug)]
@@ -107,43 +107,43 @@ impl Coordination for GroupCoordination {
         }
     }
 
-    fn has_news(&self, slot: &GroupSlot, seat: &GroupSeat) -> bool {
+    fn has_news(&self, slot: &GroupSlot, served: &GroupSeat) -> bool {
         let environment = self.environment.read();
-        let known = &seat.known.environment;
+        let known = &served.known.environment;
         !Arc::ptr_eq(&known.config, &environment.config)
             || !Arc::ptr_eq(&known.image, &environment.image)
             || !slot.noted.lock().is_empty()
     }
 
-    fn refresh(&self, slot: &Arc<GroupSlot>, seat: &mut GroupSeat) {
-        let Ok(shard) = seat.hosted.shard() else {
+    fn refresh(&self, slot: &Arc<GroupSlot>, served: &mut GroupSeat) {
+        let Ok(shard) = served.hosted.shard() else {
             return;
         };
         // Before the metadata are looked at, which are newer then.
         let deleted = std::mem::take(&mut *slot.noted.lock());
-        self.equip(shard, &mut seat.known);
-        self.forget_deleted(slot, seat, &deleted);
+        self.equip(shard, &mut served.known);
+        self.forget_deleted(slot, served, &deleted);
     }
 
-    fn begin(&self, slot: &Arc<GroupSlot>, seat: &mut GroupSeat) {
-        self.refresh(slot, seat);
-        self.delete_offsets_of_absent_topics(slot, seat);
+    fn begin(&self, slot: &Arc<GroupSlot>, served: &mut GroupSeat) {
+        self.refresh(slot, served);
+        self.delete_offsets_of_absent_topics(slot, served);
     }
 
     fn give_up(&self, slot: &Arc<GroupSlot>) {
         *slot.noted.lock() = NotedTopics::Needless;
     }
 
-    fn next_deadline(seat: &GroupSeat) -> Option<MonotonicTime> {
-        let deadlines = seat.hosted.next_deadline().into_iter();
-        deadlines.chain(seat.known.deletion_due).min()
+    fn next_deadline(served: &GroupSeat) -> Option<MonotonicTime> {
+        let deadlines = served.hosted.next_deadline().into_iter();
+        deadlines.chain(served.known.deletion_due).min()
     }
 
-    fn expire(&self, slot: &Arc<GroupSlot>, seat: &mut GroupSeat) {
+    fn expire(&self, slot: &Arc<GroupSlot>, served: &mut GroupSeat) {
         let now = clock::now();
-        seat.hosted.decide(Nobody, None, now, GroupShard::expire);
-        self.retry_deletion(slot, seat, now.monotonic);
-        if let Ok(shard) = seat.hosted.shard() {
+        served.hosted.decide(Nobody, None, now, GroupShard::expire);
+        self.retry_deletion(slot, served, now.monotonic);
+        if let Ok(shard) = served.hosted.shard() {
             for resolution in shard.take_resolutions() {
                 regexes::resolve(slot, resolution);
             }
@@ -294,7 +294,7 @@ impl Groups {
     pub(crate) fn parked_count(&self, group_id: &str) -> usize {
         let slot = self.runtime.slot_of(group_id).unwrap();
         let (told, count) = std::sync::mpsc::channel();
-        slot.push(move |_, seat| told.send(seat.hosted.parked_count()).unwrap());
+        slot.push(move |_, served| told.send(served.hosted.parked_count()).unwrap());
         count.recv().unwrap()
     }
 
@@ -328,9 +328,10 @@ impl Groups {
         let (asker, asked) = slot.asker(0, none).await;
         let is_quick =
             |shard: &GroupShard| shard.has_at_most_pending(marker.producer_id, QUICK_PARTITIONS);
-        slot.push_quick(&is_quick, move |_, seat| {
+        slot.push_quick(&is_quick, move |_, served| {
             let now = clock::now();
-            seat.hosted
+            served
+                .hosted
                 .end_transaction(asker, marker, transaction_version, now);
         });
         Ok(asked)

@@ -77,29 +77,29 @@ pub(crate) trait Coordination: Send + Sync + Sized + 'static {
     fn equip(&self, _shard: &mut Self::Shard, _known: &mut Self::Known) {}
 
     /// Whether [`Self::refresh`] has something to do.
-    fn has_news(&self, _slot: &Slot<Self>, _seat: &Seat<Self>) -> bool {
+    fn has_news(&self, _slot: &Slot<Self>, _seat: &ServedPartition<Self>) -> bool {
         false
     }
 
     /// Before each event: takes over what has changed.
-    fn refresh(&self, _slot: &Arc<Slot<Self>>, _seat: &mut Seat<Self>) {}
+    fn refresh(&self, _slot: &Arc<Slot<Self>>, _seat: &mut ServedPartition<Self>) {}
 
     /// A shard has replayed its log, and is served from here on.
-    fn begin(&self, slot: &Arc<Slot<Self>>, seat: &mut Seat<Self>);
+    fn begin(&self, slot: &Arc<Slot<Self>>, served: &mut ServedPartition<Self>);
 
     /// What answers were refused of is replicated now.
-    fn recover(&self, _slot: &Arc<Slot<Self>>, _seat: &mut Seat<Self>) {}
+    fn recover(&self, _slot: &Arc<Slot<Self>>, _seat: &mut ServedPartition<Self>) {}
 
     /// The log of a partition cannot be replayed: nobody will ask it.
     fn give_up(&self, _slot: &Arc<Slot<Self>>) {}
 
     /// When something is due.
-    fn next_deadline(seat: &Seat<Self>) -> Option<MonotonicTime> {
-        seat.hosted.next_deadline()
+    fn next_deadline(served: &ServedPartition<Self>) -> Option<MonotonicTime> {
+        served.hosted.next_deadline()
     }
 
     /// Does what is due.
-    fn expire(&self, _slot: &Arc<Slot<Self>>, _seat: &mut Seat<Self>) {}
+    fn expire(&self, _slot: &Arc<Slot<Self>>, _seat: &mut ServedPartition<Self>) {}
 }
 
 type ResponseOf<C> = <<C as Coordination>::Shard as CoordinatorShard>::Response;
@@ -109,7 +109,7 @@ pub(crate) type Hosted<C> =
     HostedPartition<<C as Coordination>::Shard, PartitionLog, Parked<ResponseOf<C>>>;
 
 /// What the thread has that serves a partition.
-pub(crate) struct Seat<C: Coordination> {
+pub(crate) struct ServedPartition<C: Coordination> {
     pub(crate) hosted: Hosted<C>,
     pub(crate) known: C::Known,
     /// Replays of the log that were begun; only the last one tells the state.
@@ -283,8 +283,8 @@ impl<C: Coordination> CoordinatorRuntime<C> {
                 if at > now {
                     next = Some(next.map_or(at, |next| next.min(at)));
                 } else if let Some(expiring) = slot.begin_expiry() {
-                    slot.push(move |slot, seat| {
-                        slot.shell.coordination.expire(slot, seat);
+                    slot.push(move |slot, served| {
+                        slot.shell.coordination.expire(slot, served);
                         drop(expiring);
                     });
                 }

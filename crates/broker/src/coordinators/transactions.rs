@@ -18,12 +18,12 @@ mod time;
 pub(crate) use time::keep_time;
 
 use self::endings::Endings;
-use super::runtime::{Coordination, CoordinatorContext, CoordinatorRuntime, Seat, Slot};
+use super::runtime::{Coordination, CoordinatorContext, CoordinatorRuntime, ServedPartition, Slot};
 use crate::coordinators::Coordinators;
 use crate::scheduling::clock;
 use config::ServerConfig;
 use coordinator::transaction::{
-    Moment, PartitionsByLeader, TransactionConfig, TransactionShard, coordinator_of,
+    DecisionContext, PartitionsByLeader, TransactionConfig, TransactionShard, coordinator_of,
     is_led_by_others,
 };
 use metadata::{MetadataImage, TRANSACTION_VERSION_FEATURE};
@@ -92,24 +92,24 @@ impl Coordination for TransactionCoordination {
         self.answer_limit
     }
 
-    fn begin(&self, slot: &Arc<TransactionSlot>, seat: &mut Seat<Self>) {
+    fn begin(&self, slot: &Arc<TransactionSlot>, served: &mut ServedPartition<Self>) {
         let coordinators = self.coordinators.get().and_then(Weak::upgrade);
         let Some(coordinators) = coordinators else {
             return;
         };
         // What is found in the log was durable before, or is seen by nobody until it is.
-        for prepared in seat
+        for prepared in served
             .hosted
             .shard()
             .map_or_else(|_| Vec::new(), |shard| shard.prepared())
         {
-            coordinators.resume(slot, seat, prepared);
+            coordinators.resume(slot, served, prepared);
         }
     }
 
-    fn recover(&self, slot: &Arc<TransactionSlot>, seat: &mut Seat<Self>) {
+    fn recover(&self, slot: &Arc<TransactionSlot>, served: &mut ServedPartition<Self>) {
         // Of an end that was refused nobody writes the markers.
-        self.begin(slot, seat);
+        self.begin(slot, served);
     }
 }
 
@@ -171,8 +171,8 @@ impl Transactions {
     pub(crate) fn fail_at(&self, id: &str) {
         let slot = self.runtime.slot_of(id).unwrap();
         let empty = self.runtime.coordination().new_shard();
-        slot.push(move |_, seat| {
-            *seat.hosted.shard().unwrap() = empty;
+        slot.push(move |_, served| {
+            *served.hosted.shard().unwrap() = empty;
             panic!("a test of this");
         });
     }
@@ -217,9 +217,9 @@ impl Transactions {
         coordinator_of(&self.image(), TRANSACTION_TOPIC, transactional_id)
     }
 
-    fn moment(&self, fresh_producer_id: Option<ProducerId>) -> Moment {
+    fn context(&self, fresh_producer_id: Option<ProducerId>) -> DecisionContext {
         let level = &self.runtime.coordination().transaction_version;
-        Moment {
+        DecisionContext {
             now: clock::now(),
             transaction_version: level.load(Ordering::Relaxed),
             fresh_producer_id,

@@ -53,7 +53,7 @@ pub(crate) struct BrokerLifecycle {
 
 /// A life that has yet to begin.
 #[derive(Debug)]
-pub(crate) struct Unborn {
+pub(crate) struct UnstartedLifecycle {
     commands: mpsc::UnboundedReceiver<Command>,
     status: watch::Sender<LifecycleStatus>,
 }
@@ -72,7 +72,7 @@ pub(crate) struct LifecycleParts {
 
 impl BrokerLifecycle {
     /// A life that is about to begin.
-    pub(crate) fn new() -> (Self, Unborn) {
+    pub(crate) fn new() -> (Self, UnstartedLifecycle) {
         let (commands, received) = mpsc::unbounded_channel();
         let (status, seen) = watch::channel(LifecycleStatus {
             state: BrokerState::Starting,
@@ -83,7 +83,7 @@ impl BrokerLifecycle {
             commands,
             status: seen,
         };
-        let unborn = Unborn {
+        let unborn = UnstartedLifecycle {
             commands: received,
             status,
         };
@@ -153,7 +153,7 @@ impl BrokerLifecycle {
     }
 }
 
-impl Unborn {
+impl UnstartedLifecycle {
     /// Begins to live.
     ///
     /// # Errors

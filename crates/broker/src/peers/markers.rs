@@ -5,7 +5,7 @@
 
 use super::connections::{PeerConnections, Purpose};
 use super::endpoints::PeerNode;
-use super::questions::{AllOutcomes, Question, Told, by_topic};
+use super::questions::{AllOutcomes, AnsweredErrors, Question, by_topic};
 use connection::Error;
 use coordinator::transaction::MarkersToWrite;
 use model::{BrokerId, ErrorCode, TopicPartition};
@@ -65,7 +65,7 @@ fn request(markers: &[MarkersToWrite]) -> WriteTxnMarkersRequest<'_> {
 
 /// The outcome of each partition of each transaction. What an answer does not tell is unknown.
 fn outcomes(markers: &[MarkersToWrite], response: &WriteTxnMarkersResponse<'_>) -> AllOutcomes {
-    let mut told = Told::default();
+    let mut told = AnsweredErrors::default();
     for marker in response.markers.iter() {
         for topic in marker.topics.iter() {
             for one in topic.partitions.iter() {

@@ -49,12 +49,12 @@ pub(super) type AllOutcomes = Vec<Vec<ErrorCode>>;
 pub(super) struct Questions<Q> {
     node: Arc<Node>,
     connections: Arc<PeerConnections>,
-    outbox: Arc<Outbox<Asked<Q>>>,
+    outbox: Arc<Outbox<PendingQuestion<Q>>>,
     unanswered: LogRateLimit,
 }
 
 /// A question, and who waits for what becomes of it.
-type Asked<Q> = (Q, oneshot::Sender<Vec<ErrorCode>>);
+type PendingQuestion<Q> = (Q, oneshot::Sender<Vec<ErrorCode>>);
 
 impl<Q: Question> Questions<Q> {
     pub(super) fn new(node: Arc<Node>, connections: Arc<PeerConnections>) -> Self {
@@ -76,7 +76,7 @@ impl<Q: Question> Questions<Q> {
         outcomes
     }
 
-    async fn ask_all(self: Arc<Self>, mut sending: Sending<Asked<Q>>) {
+    async fn ask_all(self: Arc<Self>, mut sending: Sending<PendingQuestion<Q>>) {
         while let Some(asked) = sending.next(fits) {
             let (questions, senders): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
             let outcomes = match self.call(sending.to(), &questions).await {
@@ -108,7 +108,7 @@ impl<Q: Question> Questions<Q> {
 }
 
 /// Whether a question goes in a request with others.
-fn fits<Q: Question>(taken: &[Asked<Q>], one: &Asked<Q>) -> bool {
+fn fits<Q: Question>(taken: &[PendingQuestion<Q>], one: &PendingQuestion<Q>) -> bool {
     let counts = taken.iter().map(|(asked, _)| asked.partitions().len());
     let mut asked = taken.iter().map(|(asked, _)| asked);
     counts.sum::<usize>() + one.0.partitions().len() <= PARTITIONS_MAX
@@ -135,15 +135,15 @@ pub(super) fn by_topic(partitions: &[TopicPartition]) -> BTreeMap<&str, Vec<i32>
 
 /// What an answer tells, by what tells its questions apart, and by topic and partition.
 #[derive(Debug)]
-pub(super) struct Told<'a, K>(BTreeMap<(K, &'a str, i32), ErrorCode>);
+pub(super) struct AnsweredErrors<'a, K>(BTreeMap<(K, &'a str, i32), ErrorCode>);
 
-impl<K: Ord> Default for Told<'_, K> {
+impl<K: Ord> Default for AnsweredErrors<'_, K> {
     fn default() -> Self {
         Self(BTreeMap::new())
     }
 }
 
-impl<'a, K: Ord + Copy> Told<'a, K> {
+impl<'a, K: Ord + Copy> AnsweredErrors<'a, K> {
     pub(super) fn add(&mut self, key: K, topic: &'a str, partition: i32, error_code: i16) {
         let error = ErrorCode::from_code(error_code);
         self.0.insert((key, topic, partition), error);

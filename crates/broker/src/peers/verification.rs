@@ -6,7 +6,7 @@
 
 use super::connections::{PeerConnections, Purpose};
 use super::endpoints::PeerNode;
-use super::questions::{AllOutcomes, Question, Told, by_topic, refused};
+use super::questions::{AllOutcomes, AnsweredErrors, Question, by_topic, refused};
 use connection::Error;
 use coordinator::transaction::PartitionsToAdd;
 use model::{BrokerId, ErrorCode, TopicPartition};
@@ -91,7 +91,7 @@ fn outcomes(
         }
         error => return refused(transactions, error),
     }
-    let mut told = Told::default();
+    let mut told = AnsweredErrors::default();
     for transaction in response.results_by_transaction.iter() {
         for topic in transaction.topic_results.iter() {
             for one in topic.results_by_partition.iter() {

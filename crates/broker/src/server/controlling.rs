@@ -83,7 +83,7 @@ fn open(
         controller: link,
         forwarding: None,
         logs: None,
-        strangers: Arc::default(),
+        foreign_nodes: Arc::default(),
         refused_registrations: Arc::default(),
         node,
     });

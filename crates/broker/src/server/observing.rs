@@ -23,7 +23,7 @@ use crate::net::Listeners;
 use crate::peers::connections::PeerConnections;
 use crate::peers::controller_channel::ControllerChannel;
 use crate::peers::forwarding::Forwarding;
-use crate::peers::lifecycle::{BrokerLifecycle, LifecycleParts, Unborn};
+use crate::peers::lifecycle::{BrokerLifecycle, LifecycleParts, UnstartedLifecycle};
 use crate::peers::quorum_cluster;
 use crate::peers::quorum_follower::{FollowerParts, QuorumFollower};
 use crate::peers::quorum_nodes::QuorumNodes;
@@ -427,7 +427,11 @@ struct Opened {
 
 impl Prepared {
     /// Registers this run of the broker, and sends heartbeats from then on.
-    fn live(&self, follower: &QuorumFollower, unborn: Unborn) -> Result<(), StartError> {
+    fn live(
+        &self,
+        follower: &QuorumFollower,
+        unborn: UnstartedLifecycle,
+    ) -> Result<(), StartError> {
         let (node, config) = (self.broker.node.clone(), &self.broker.node.config);
         let progress = follower.progress();
         // Until anybody lives by the metadata, they are where they are followed to.

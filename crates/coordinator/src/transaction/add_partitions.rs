@@ -3,7 +3,7 @@
 
 use super::shard::TransactionShard;
 use super::transaction::Transaction;
-use super::{AddPartitions, Moment, TransactionDecision, TransactionState};
+use super::{AddPartitions, DecisionContext, TransactionDecision, TransactionState};
 use model::{ErrorCode, TopicPartition};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ impl TransactionShard {
     pub fn add_partitions(
         &self,
         request: &AddPartitions<'_>,
-        moment: &Moment,
+        context: &DecisionContext,
     ) -> TransactionDecision<ErrorCode> {
         let stored = match self.check_add(request) {
             Ok(stored) => stored,
@@ -23,12 +23,12 @@ impl TransactionShard {
         if is_ongoing && request.all_held_by(stored) {
             return TransactionDecision::reply(ErrorCode::None);
         }
-        let mut next = stored.then(TransactionState::Ongoing, moment.now.wall_ms);
+        let mut next = stored.then(TransactionState::Ongoing, context.now.wall_ms);
         next.client_transaction_version = request
             .client_transaction_version
-            .min(moment.transaction_version);
+            .min(context.transaction_version);
         if !is_ongoing {
-            next.start_timestamp_ms = moment.now.wall_ms;
+            next.start_timestamp_ms = context.now.wall_ms;
         }
         for TopicPartition { topic, partition } in request.partitions {
             match next.partitions.get_mut(&**topic) {
@@ -41,7 +41,7 @@ impl TransactionShard {
                 }
             }
         }
-        Self::decide(request.transactional_id, &next, moment, ErrorCode::None)
+        Self::decide(request.transactional_id, &next, context, ErrorCode::None)
     }
 
     fn check_add(&self, request: &AddPartitions<'_>) -> Result<&Transaction, ErrorCode> {

@@ -7,7 +7,9 @@
 use super::producer::{PRODUCER_EPOCH_MAX, ProducerIdAndEpoch};
 use super::shard::TransactionShard;
 use super::transaction::{Partitions, Transaction};
-use super::{EndTransaction, Moment, NeedsProducerId, TransactionDecision, TransactionState};
+use super::{
+    DecisionContext, EndTransaction, NeedsProducerId, TransactionDecision, TransactionState,
+};
 use model::{ErrorCode, ProducerEpoch, ProducerId};
 
 /// From this version of the protocol on, each end of a transaction bumps the epoch.
@@ -21,16 +23,16 @@ impl TransactionShard {
     pub fn end_transaction(
         &mut self,
         request: &EndTransaction<'_>,
-        moment: &Moment,
+        context: &DecisionContext,
     ) -> Result<TransactionDecision<Result<ProducerIdAndEpoch, ErrorCode>>, NeedsProducerId> {
         let version = request
             .client_transaction_version
-            .min(moment.transaction_version);
+            .min(context.transaction_version);
         let state = match self.check_end(request, version) {
             Ok(state) => state,
             Err(reply) => return Ok(TransactionDecision::reply(reply)),
         };
-        self.prepare(request.transactional_id, state, version, moment)
+        self.prepare(request.transactional_id, state, version, context)
     }
 
     /// The state that the request leads to, or the answer of one that leads nowhere.
@@ -64,7 +66,7 @@ impl TransactionShard {
         transactional_id: &str,
         state: TransactionState,
         version: i16,
-        moment: &Moment,
+        context: &DecisionContext,
     ) -> Result<TransactionDecision<Result<ProducerIdAndEpoch, ErrorCode>>, NeedsProducerId> {
         let Ok(entry) = self.entry(transactional_id) else {
             return Ok(TransactionDecision::reply(Err(
@@ -72,23 +74,23 @@ impl TransactionShard {
             )));
         };
         let stored = &entry.stored;
-        let mut next = stored.then(state, moment.now.wall_ms);
+        let mut next = stored.then(state, context.now.wall_ms);
         next.client_transaction_version = version;
         if stored.state != TransactionState::Ongoing {
-            next.start_timestamp_ms = moment.now.wall_ms;
+            next.start_timestamp_ms = context.now.wall_ms;
         }
         let mut last_producer_epoch = entry.last_producer_epoch();
         if version >= EPOCH_BUMP_VERSION {
             if stored.is_epoch_exhausted() {
-                next.next_producer_id = moment.fresh_producer_id.ok_or(NeedsProducerId)?;
+                next.next_producer_id = context.fresh_producer_id.ok_or(NeedsProducerId)?;
             }
             next.producer_epoch = stored.producer_epoch.next();
             last_producer_epoch = stored.producer_epoch;
         }
         // The answer is what the producer is once the markers are written.
-        let producer = completed(&next, moment).map_or(next.producer(), |next| next.producer());
+        let producer = completed(&next, context).map_or(next.producer(), |next| next.producer());
         self.remember(transactional_id, next.producer(), last_producer_epoch);
-        Ok(Self::decide(transactional_id, &next, moment, Ok(producer)))
+        Ok(Self::decide(transactional_id, &next, context, Ok(producer)))
     }
 
     /// Aborts an ongoing transaction whose producer is not asked, with a higher epoch, so that the
@@ -96,24 +98,24 @@ impl TransactionShard {
     pub(super) fn fence(
         &mut self,
         transactional_id: &str,
-        moment: &Moment,
+        context: &DecisionContext,
     ) -> Result<TransactionDecision<Result<ProducerIdAndEpoch, ErrorCode>>, NeedsProducerId> {
         let state = TransactionState::PrepareAbort;
-        let version = moment.transaction_version;
+        let version = context.transaction_version;
         if version >= EPOCH_BUMP_VERSION {
-            return self.prepare(transactional_id, state, version, moment);
+            return self.prepare(transactional_id, state, version, context);
         }
         let Ok(entry) = self.entry(transactional_id) else {
             return Ok(TransactionDecision::reply(Err(
                 ErrorCode::InvalidProducerIdMapping,
             )));
         };
-        let mut next = entry.stored.then(state, moment.now.wall_ms);
+        let mut next = entry.stored.then(state, context.now.wall_ms);
         next.client_transaction_version = 0;
         next.producer_epoch = entry.stored.producer_epoch.next();
         let producer = next.producer();
         self.remember(transactional_id, producer, ProducerEpoch::NONE);
-        Ok(Self::decide(transactional_id, &next, moment, Ok(producer)))
+        Ok(Self::decide(transactional_id, &next, context, Ok(producer)))
     }
 
     /// Every partition of a transaction has its marker: it is over. The answer tells whether it
@@ -122,25 +124,25 @@ impl TransactionShard {
         &mut self,
         transactional_id: &str,
         producer: ProducerIdAndEpoch,
-        moment: &Moment,
+        context: &DecisionContext,
     ) -> TransactionDecision<bool> {
         let Ok(entry) = self.entry(transactional_id) else {
             return TransactionDecision::reply(false);
         };
         let is_current = entry.stored.producer() == producer;
         let last_producer_epoch = entry.last_producer_epoch();
-        let next = completed(&entry.stored, moment).filter(|_| is_current);
+        let next = completed(&entry.stored, context).filter(|_| is_current);
         let Some(next) = next else {
             return TransactionDecision::reply(false);
         };
         self.remember(transactional_id, next.producer(), last_producer_epoch);
-        Self::decide(transactional_id, &next, moment, true)
+        Self::decide(transactional_id, &next, context, true)
     }
 }
 
 /// How a prepared transaction stands when its markers are written.
-fn completed(prepared: &Transaction, moment: &Moment) -> Option<Transaction> {
-    let mut next = prepared.then(prepared.state.completed()?, moment.now.wall_ms);
+fn completed(prepared: &Transaction, context: &DecisionContext) -> Option<Transaction> {
+    let mut next = prepared.then(prepared.state.completed()?, context.now.wall_ms);
     next.partitions = Partitions::new();
     if next.next_producer_id != ProducerId::NONE {
         next.producer_id = next.next_producer_id;

@@ -1,7 +1,7 @@
 //! What happens to transactions and transactional ids that nobody comes back for.
 
 use super::shard::TransactionShard;
-use super::{Moment, NeedsProducerId, TransactionDecision, TransactionState, records};
+use super::{DecisionContext, NeedsProducerId, TransactionDecision, TransactionState, records};
 use model::{MonotonicTime, Now, RetentionClock};
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ impl TransactionShard {
     pub fn abort_timed_out(
         &mut self,
         transactional_id: &str,
-        moment: &Moment,
+        context: &DecisionContext,
     ) -> Result<TransactionDecision<bool>, NeedsProducerId> {
         let entry = self.transactions.get(transactional_id);
-        if !entry.is_some_and(|entry| entry.is_timed_out(moment.now.monotonic)) {
+        if !entry.is_some_and(|entry| entry.is_timed_out(context.now.monotonic)) {
             return Ok(TransactionDecision::reply(false));
         }
-        let aborted = self.fence(transactional_id, moment)?;
+        let aborted = self.fence(transactional_id, context)?;
         Ok(TransactionDecision {
             records: aborted.records,
             reply: true,

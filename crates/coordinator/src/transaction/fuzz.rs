@@ -1,7 +1,8 @@
 //! Any bytes as a log: loading it, and living with what was loaded, must do no harm.
 
 use super::{
-    EndTransaction, InitProducerId, ListTransactions, Moment, TransactionConfig, TransactionShard,
+    DecisionContext, EndTransaction, InitProducerId, ListTransactions, TransactionConfig,
+    TransactionShard,
 };
 use model::{Now, ProducerId, Reader};
 
@@ -15,21 +16,21 @@ pub fn fuzz_replay(bytes: &[u8]) {
         // A damaged record is an error, which is as good as none here.
         let _ = shard.replay(now, key, value);
     }
-    let moment = Moment {
+    let context = DecisionContext {
         now,
         transaction_version: 2,
         fresh_producer_id: Some(ProducerId(1)),
     };
     for prepared in shard.prepared() {
         let id = &prepared.transactional_id;
-        let done = shard.complete(id, prepared.producer, &moment);
+        let done = shard.complete(id, prepared.producer, &context);
         assert!(done.reply, "what is prepared can be completed");
     }
     let listed = shard.list(&ListTransactions::default(), now.wall_ms);
     for transaction in &listed {
         let transactional_id = &*transaction.transactional_id;
         let _ = shard.describe(transactional_id);
-        let _ = shard.abort_timed_out(transactional_id, &moment);
+        let _ = shard.abort_timed_out(transactional_id, &context);
         let _ = shard.init_producer_id(
             &InitProducerId {
                 transactional_id,
@@ -38,7 +39,7 @@ pub fn fuzz_replay(bytes: &[u8]) {
                 keeps_prepared_transaction: false,
                 expected: None,
             },
-            &moment,
+            &context,
         );
         if let Some(entry) = shard.transactions.get(transactional_id) {
             let producer = entry.stored.producer();
@@ -49,7 +50,7 @@ pub fn fuzz_replay(bytes: &[u8]) {
                     committed: true,
                     client_transaction_version: 2,
                 },
-                &moment,
+                &context,
             );
         }
     }

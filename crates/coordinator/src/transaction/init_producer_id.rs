@@ -7,7 +7,7 @@ use super::producer::is_epoch_exhausted;
 use super::shard::{Entry, TransactionShard};
 use super::transaction::{Partitions, Transaction};
 use super::{
-    InitProducerId, Moment, NeedsProducerId, ProducerIdAndEpoch, TransactionDecision,
+    DecisionContext, InitProducerId, NeedsProducerId, ProducerIdAndEpoch, TransactionDecision,
     TransactionState,
 };
 use model::{ErrorCode, ProducerEpoch};
@@ -20,7 +20,7 @@ impl TransactionShard {
     pub fn init_producer_id(
         &mut self,
         request: &InitProducerId<'_>,
-        moment: &Moment,
+        context: &DecisionContext,
     ) -> Result<TransactionDecision<Result<ProducerIdAndEpoch, ErrorCode>>, NeedsProducerId> {
         if let Err(error) = self.check_init(request) {
             return Ok(TransactionDecision::reply(Err(error)));
@@ -29,22 +29,22 @@ impl TransactionShard {
         let entry = match self.transactions.get(id) {
             Some(entry) => entry,
             None => &Entry::new(
-                Transaction::unused(moment.fresh_producer_id.ok_or(NeedsProducerId)?),
-                moment.now,
+                Transaction::unused(context.fresh_producer_id.ok_or(NeedsProducerId)?),
+                context.now,
             ),
         };
         if let Err(error) = check_producer(&entry.stored, request.expected) {
             return Ok(TransactionDecision::reply(Err(error)));
         }
         if entry.stored.state == TransactionState::Ongoing {
-            let aborted = self.fence(id, moment)?;
+            let aborted = self.fence(id, context)?;
             let reply = Err(ErrorCode::ConcurrentTransactions);
             return Ok(TransactionDecision {
                 records: aborted.records,
                 reply,
             });
         }
-        let (producer, last_producer_epoch) = match next_producer(entry, request.expected, moment)?
+        let (producer, last_producer_epoch) = match next_producer(entry, request.expected, context)?
         {
             Ok(next) => next,
             Err(error) => return Ok(TransactionDecision::reply(Err(error))),
@@ -60,10 +60,10 @@ impl TransactionShard {
             start_timestamp_ms: -1,
             ..entry
                 .stored
-                .then(TransactionState::Empty, moment.now.wall_ms)
+                .then(TransactionState::Empty, context.now.wall_ms)
         };
         self.remember(id, producer, last_producer_epoch);
-        Ok(Self::decide(id, &next, moment, Ok(producer)))
+        Ok(Self::decide(id, &next, context, Ok(producer)))
     }
 
     fn check_init(&self, request: &InitProducerId<'_>) -> Result<(), ErrorCode> {
@@ -108,7 +108,7 @@ fn check_producer(
 fn next_producer(
     entry: &Entry,
     expected: Option<ProducerIdAndEpoch>,
-    moment: &Moment,
+    context: &DecisionContext,
 ) -> Result<Result<(ProducerIdAndEpoch, ProducerEpoch), ErrorCode>, NeedsProducerId> {
     let current = entry.stored.producer();
     let epoch = current.producer_epoch;
@@ -118,7 +118,7 @@ fn next_producer(
             return Ok(Err(ErrorCode::ProducerFenced));
         }
         let rotated = ProducerIdAndEpoch {
-            producer_id: moment.fresh_producer_id.ok_or(NeedsProducerId)?,
+            producer_id: context.fresh_producer_id.ok_or(NeedsProducerId)?,
             producer_epoch: ProducerEpoch(0),
         };
         let last_producer_epoch = expected_epoch.map_or(ProducerEpoch::NONE, |_| epoch);

@@ -33,8 +33,8 @@ pub use peers::{
 };
 pub use producer::ProducerIdAndEpoch;
 pub use request::{
-    AddPartitions, DescribedTransaction, EndTransaction, InitProducerId, ListTransactions,
-    ListedTransaction, Moment, NeedsProducerId, PreparedTransaction, TransactionDecision,
+    AddPartitions, DecisionContext, DescribedTransaction, EndTransaction, InitProducerId,
+    ListTransactions, ListedTransaction, NeedsProducerId, PreparedTransaction, TransactionDecision,
 };
 pub use shard::{ReplayError, TransactionShard};
 pub use state::TransactionState;

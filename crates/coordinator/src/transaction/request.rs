@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// What a decision depends on beside the request and the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment {
+pub struct DecisionContext {
     /// The time.
     pub now: Now,
     /// The level of the feature `transaction.version`.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   records of the log ─> replay … ─> prepared: markers to write (again)
-//!   request, moment ─> init_producer_id, add_partitions … ─> decision ─> append ─> replay ─> answer
+//!   request, context ─> init_producer_id, add_partitions … ─> decision ─> append ─> replay ─> answer
 //!   end_transaction, replayed ─> prepared_of ─> markers ─> complete ─> append ─> replay
 //!   now and then ─> timed_out, abort_timed_out, expire_ids ─> append ─> replay
 //! ```
@@ -10,8 +10,8 @@
 use super::records::{self, TransactionRecord};
 use super::transaction::{Partitions, Transaction};
 use super::{
-    Moment, PreparedTransaction, ProducerIdAndEpoch, TransactionConfig, TransactionDecision,
-    TransactionState,
+    DecisionContext, PreparedTransaction, ProducerIdAndEpoch, TransactionConfig,
+    TransactionDecision, TransactionState,
 };
 use model::{
     DecodeError, ErrorCode, MonotonicTime, Now, ProducerEpoch, RetentionClock, TopicPartition,
@@ -247,10 +247,10 @@ impl TransactionShard {
     pub(super) fn decide<R>(
         transactional_id: &str,
         next: &Transaction,
-        moment: &Moment,
+        context: &DecisionContext,
         reply: R,
     ) -> TransactionDecision<R> {
-        let record = records::transaction(transactional_id, next, moment.transaction_version);
+        let record = records::transaction(transactional_id, next, context.transaction_version);
         TransactionDecision {
             records: vec![record],
             reply,

@@ -6,7 +6,7 @@ use model::{DecodeError, ErrorCode, LeaderEpoch};
 
 /// One of the partitions that an answer is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Answered {
+pub(super) struct AnsweredPartition {
     pub(super) slot: u32,
     /// Where a fetch answer has it, or the number of the answer to ListOffsets.
     pub(super) at: AnsweredAt,
@@ -14,7 +14,7 @@ pub(super) struct Answered {
 
 /// What the leader says of it, where that is not that there are records, or nothing new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum PartitionOutcome {
     /// The logs differ: the last epoch of the leader that is not above ours, and where it ends.
     Diverging(LeaderEpoch, i64),
     /// Where its log ends.

@@ -8,7 +8,7 @@
 //!   any other error        ──> asked for again after a while
 //! ```
 
-use super::answered::{AnswerError, Answered, Told};
+use super::answered::{AnswerError, AnsweredPartition, PartitionOutcome};
 use super::followed::{Followed, InSession, Stage};
 use super::messages::{
     AnswerHead, AnsweredAt, Misread, read_fetch, read_list_offsets, records_at, told_at,
@@ -67,7 +67,8 @@ impl<R> ReplicaFetcher<R> {
         mut follow: impl FnMut(&Step<'_, '_, R>) -> StepOutcome,
     ) -> bool {
         for _ in 0..count_max {
-            let Some(Answered { slot, at }) = self.answered.get(self.done_count).copied() else {
+            let Some(AnsweredPartition { slot, at }) = self.answered.get(self.done_count).copied()
+            else {
                 return false;
             };
             self.done_count += 1;
@@ -278,7 +279,7 @@ impl<R> ReplicaFetcher<R> {
                 return Err(Misread::Partition(key));
             }
             (guess, before) = (partition.next_slot, Some(slot));
-            answered.push(Answered { slot, at });
+            answered.push(AnsweredPartition { slot, at });
             Ok(())
         })
     }
@@ -286,7 +287,7 @@ impl<R> ReplicaFetcher<R> {
     fn take_list_offsets(&mut self, body: &[u8], version: i16) -> Result<(), AnswerError> {
         let (partitions, asked) = (&self.partitions, &self.asked);
         let names = &self.names;
-        let mut told_all: Vec<(u32, Told)> = Vec::new();
+        let mut told_all: Vec<(u32, PartitionOutcome)> = Vec::new();
         let read = read_list_offsets(body, version, |topic, index, offset| {
             let of = |slot: &u32| {
                 let slot = *slot as usize;
@@ -297,11 +298,13 @@ impl<R> ReplicaFetcher<R> {
             };
             let slot = asked[at];
             let told = match (offset, partitions[slot as usize].stage) {
-                (Err(error), Stage::AskingEnd | Stage::AskingStart) => Told::Error(error),
-                (Ok(offset @ 0..), Stage::AskingEnd) => Told::End(offset),
-                (Ok(offset @ 0..), Stage::AskingStart) => Told::Start(offset),
+                (Err(error), Stage::AskingEnd | Stage::AskingStart) => {
+                    PartitionOutcome::Error(error)
+                }
+                (Ok(offset @ 0..), Stage::AskingEnd) => PartitionOutcome::End(offset),
+                (Ok(offset @ 0..), Stage::AskingStart) => PartitionOutcome::Start(offset),
                 (Ok(_), Stage::AskingEnd | Stage::AskingStart) => {
-                    Told::Error(ErrorCode::UnknownServerError)
+                    PartitionOutcome::Error(ErrorCode::UnknownServerError)
                 }
                 _ => return,
             };
@@ -318,12 +321,14 @@ impl<R> ReplicaFetcher<R> {
                 let is_asking = |slot: &&u32| self.partitions[**slot as usize].is_asking();
                 let missing = self.asked.iter().filter(is_asking);
                 let missing = missing.filter(|slot| !told.contains(slot));
-                let unanswered = Told::Error(ErrorCode::UnknownServerError);
+                let unanswered = PartitionOutcome::Error(ErrorCode::UnknownServerError);
                 told_all.extend(missing.map(|slot| (*slot, unanswered)));
-                let numbered = (0..).zip(&told_all).map(|(number, (slot, _))| Answered {
-                    slot: *slot,
-                    at: AnsweredAt::number(number),
-                });
+                let numbered = (0..)
+                    .zip(&told_all)
+                    .map(|(number, (slot, _))| AnsweredPartition {
+                        slot: *slot,
+                        at: AnsweredAt::number(number),
+                    });
                 self.answered.extend(numbered);
                 self.offsets = told_all.into_iter().map(|(_, told)| told).collect();
                 self.asked.clear();
@@ -336,40 +341,42 @@ impl<R> ReplicaFetcher<R> {
     fn rare_action(
         &mut self,
         slot: u32,
-        told: Told,
+        told: PartitionOutcome,
         now: MonotonicTime,
     ) -> Option<StepAction<'static>> {
         let partition = &mut self.partitions[slot as usize];
         let leader_epoch = partition.leader_epoch;
         let log_end_offset = partition.fetch_offset();
         match (told, partition.stage) {
-            (Told::Diverging(epoch, end_offset), _) if partition.is_as_asked() => {
+            (PartitionOutcome::Diverging(epoch, end_offset), _) if partition.is_as_asked() => {
                 let end = (epoch, end_offset);
                 Some(StepAction::TruncateToLeader { leader_epoch, end })
             }
-            (Told::End(offset), Stage::AskingEnd) if offset < log_end_offset => {
+            (PartitionOutcome::End(offset), Stage::AskingEnd) if offset < log_end_offset => {
                 Some(StepAction::TruncateTo {
                     leader_epoch,
                     offset,
                 })
             }
-            (Told::End(_), Stage::AskingEnd) => {
+            (PartitionOutcome::End(_), Stage::AskingEnd) => {
                 partition.stage = Stage::AskingStart;
                 self.asking.push(slot);
                 None
             }
-            (Told::Start(offset), Stage::AskingStart) if offset > log_end_offset => {
+            (PartitionOutcome::Start(offset), Stage::AskingStart) if offset > log_end_offset => {
                 Some(StepAction::RestartAt {
                     leader_epoch,
                     offset,
                 })
             }
             // The leader has what it was asked for, by now.
-            (Told::Start(_), Stage::AskingStart) => {
+            (PartitionOutcome::Start(_), Stage::AskingStart) => {
                 self.delay(slot, now);
                 None
             }
-            (Told::Error(error), _) if partition.is_as_asked() || partition.is_asking() => {
+            (PartitionOutcome::Error(error), _)
+                if partition.is_as_asked() || partition.is_asking() =>
+            {
                 self.refuse(slot, error, now);
                 None
             }

@@ -1,6 +1,6 @@
 //! What a fetcher and its leader send each other, encoded: the only file of the crate that knows the wire.
 
-use super::answered::Told;
+use super::answered::PartitionOutcome;
 use super::followed::{Followed, Named, Stage};
 use crate::log_host::PartitionKey;
 use model::{Array, BrokerEpoch, BrokerId, DecodeError, ErrorCode, Message as _};
@@ -224,14 +224,16 @@ pub(super) fn records_at(body: &[u8], place: AnsweredAt) -> Option<(&[u8], i64, 
 
 /// What the response says of a partition, where it is something else.
 #[cold]
-pub(super) fn told_at(body: &[u8], place: AnsweredAt, version: i16) -> Told {
+pub(super) fn told_at(body: &[u8], place: AnsweredAt, version: i16) -> PartitionOutcome {
     let bytes = body.get(place.at as usize..).unwrap_or_default();
     match read_answered_partition(bytes, version) {
         // They are other bytes than were read before.
-        Err(_) => Told::Error(ErrorCode::UnknownServerError),
+        Err(_) => PartitionOutcome::Error(ErrorCode::UnknownServerError),
         Ok(answered) => match (answered.error, answered.diverging_epoch) {
-            (ErrorCode::None, Some((epoch, end_offset))) => Told::Diverging(epoch, end_offset),
-            (error, _) => Told::Error(error),
+            (ErrorCode::None, Some((epoch, end_offset))) => {
+                PartitionOutcome::Diverging(epoch, end_offset)
+            }
+            (error, _) => PartitionOutcome::Error(error),
         },
     }
 }

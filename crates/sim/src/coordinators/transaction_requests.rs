@@ -41,8 +41,8 @@ impl<C: CoordinatorCaller> Transactions<C> {
                     keeps_prepared_transaction: false,
                     expected: expected.map(id_and_epoch),
                 };
-                let decide = |shard: &mut TransactionShard, moment: &_| {
-                    shard.init_producer_id(&request, moment)
+                let decide = |shard: &mut TransactionShard, context: &_| {
+                    shard.init_producer_id(&request, context)
                 };
                 self.decide(id, at, decide, then)
             }
@@ -60,7 +60,7 @@ impl<C: CoordinatorCaller> Transactions<C> {
                 self.decide(
                     transactional_id,
                     at,
-                    |shard, moment| shard.end_transaction(&request, moment),
+                    |shard, context| shard.end_transaction(&request, context),
                     then,
                 )
             }
@@ -78,8 +78,8 @@ impl<C: CoordinatorCaller> Transactions<C> {
         self.decide(
             id,
             at,
-            |shard, moment| {
-                let decision = shard.abort_timed_out(id, moment)?;
+            |shard, context| {
+                let decision = shard.abort_timed_out(id, context)?;
                 Ok(TransactionDecision {
                     records: decision.records,
                     reply: (),
@@ -107,7 +107,7 @@ impl<C: CoordinatorCaller> Transactions<C> {
         self.decide(
             transactional_id,
             (now, None),
-            |shard, moment| Ok(shard.add_partitions(&request, moment)),
+            |shard, context| Ok(shard.add_partitions(&request, context)),
             |error, _| Some(then(error)),
         )
     }

@@ -7,7 +7,7 @@ use crate::node::{Halted, SimPartition};
 use coordinator::Decision;
 use coordinator::runtime::TransactionMarker;
 use coordinator::transaction::{
-    Moment, NeedsProducerId, PreparedTransaction, ProducerIdAndEpoch, TransactionConfig,
+    DecisionContext, NeedsProducerId, PreparedTransaction, ProducerIdAndEpoch, TransactionConfig,
     TransactionDecision, TransactionShard,
 };
 use metadata::{MetadataImage, TRANSACTION_VERSION_FEATURE};
@@ -180,7 +180,7 @@ impl<C: CoordinatorCaller> Transactions<C> {
         (now, fresh_producer_id): (Now, Option<ProducerId>),
         decide: impl FnOnce(
             &mut TransactionShard,
-            &Moment,
+            &DecisionContext,
         ) -> Result<TransactionDecision<R>, NeedsProducerId>,
         then: impl FnOnce(R, Option<Finishing>) -> Option<C::Next>,
     ) -> Result<Result<Option<()>, ErrorCode>, Halted> {
@@ -190,7 +190,7 @@ impl<C: CoordinatorCaller> Transactions<C> {
             Ok(found) => found,
             Err(error) => return Ok(Err(error)),
         };
-        let moment = Moment {
+        let context = DecisionContext {
             now,
             transaction_version,
             fresh_producer_id,
@@ -213,7 +213,7 @@ impl<C: CoordinatorCaller> Transactions<C> {
             },
         };
         seat.hosted.decide(asking, None, now, |shard, _| {
-            let Ok(decision) = decide(shard, &moment) else {
+            let Ok(decision) = decide(shard, &context) else {
                 needs_id.set(true);
                 return Decision::reply(None);
             };
@@ -237,7 +237,7 @@ impl<C: CoordinatorCaller> Transactions<C> {
         let id = &*finishing.prepared.transactional_id;
         let producer = finishing.prepared.producer;
         let complete =
-            |shard: &mut TransactionShard, moment: &_| Ok(shard.complete(id, producer, moment));
+            |shard: &mut TransactionShard, context: &_| Ok(shard.complete(id, producer, context));
         let decided = self.decide(id, (now, None), complete, |_, _| None)?;
         Ok(decided.is_ok())
     }

@@ -12,7 +12,7 @@ use record::Batches;
 use thiserror::Error;
 
 use super::Log;
-use crate::batch_position::Whereabouts;
+use crate::batch_position::BatchLocation;
 use crate::disk::Disk;
 use crate::error::StorageError;
 use crate::file_name::{FileKind, FileName};
@@ -98,8 +98,8 @@ struct ReadSource<D: Disk> {
     file: Arc<D::File>,
     directory: Arc<Path>,
     start_offset: i64,
-    start: Whereabouts<D>,
-    end: Option<(i64, Whereabouts<D>)>,
+    start: BatchLocation<D>,
+    end: Option<(i64, BatchLocation<D>)>,
     size_bytes: u64,
     max_bytes: usize,
     at_least_one_batch: bool,

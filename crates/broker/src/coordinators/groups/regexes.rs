@@ -17,12 +17,13 @@ const MOMENT: Duration = Duration::from_millis(1);
 
 /// Resolves the expressions of a group, a moment at a time.
 pub(super) fn resolve(slot: &Arc<GroupSlot>, mut resolution: RegexResolution) {
-    slot.push(move |slot, seat| {
+    slot.push(move |slot, served| {
         let begun = Instant::now();
         while resolution.is_wanted() {
             if !resolution.step() {
                 // An error leaves the expressions as they were: the next heartbeat asks again.
-                seat.hosted
+                served
+                    .hosted
                     .decide(Nobody, None, clock::now(), |shard, now| {
                         shard.regexes_resolved(resolution, now)
                     });

@@ -108,7 +108,7 @@ impl Groups {
         let asked = here.map(|slot| {
             let (asker, asked) = slot.own_asker::<(), _>();
             // What is noted is deleted before any event.
-            slot.push(|_, seat| seat.hosted.read(asker, clock::now(), |_, _| ()));
+            slot.push(|_, served| served.hosted.read(asker, clock::now(), |_, _| ()));
             asked
         });
         let asked: Vec<_> = asked.collect();
@@ -138,13 +138,13 @@ impl GroupCoordination {
     pub(super) fn forget_deleted(
         &self,
         slot: &Arc<GroupSlot>,
-        seat: &mut GroupSeat,
+        served: &mut GroupSeat,
         deleted: &NotedTopics,
     ) {
         let topics: Vec<_> = match deleted {
             NotedTopics::Named(named) if named.is_empty() => return,
             NotedTopics::Needless => return,
-            NotedTopics::Absent => return self.delete_offsets_of_absent_topics(slot, seat),
+            NotedTopics::Absent => return self.delete_offsets_of_absent_topics(slot, served),
             NotedTopics::Named(named) => named
                 .iter()
                 .map(|(name, topic_id)| DeletedTopic {
@@ -153,18 +153,18 @@ impl GroupCoordination {
                 })
                 .collect(),
         };
-        self.delete(slot, seat, |shard| shard.delete_topic_offsets(&topics));
+        self.delete(slot, served, |shard| shard.delete_topic_offsets(&topics));
     }
 
     /// Deletes what a deletion has left that was refused, once it is to be tried again.
     pub(super) fn retry_deletion(
         &self,
         slot: &Arc<GroupSlot>,
-        seat: &mut GroupSeat,
+        served: &mut GroupSeat,
         now: MonotonicTime,
     ) {
-        if seat.known.deletion_due.take_if(|at| *at <= now).is_some() {
-            self.delete_offsets_of_absent_topics(slot, seat);
+        if served.known.deletion_due.take_if(|at| *at <= now).is_some() {
+            self.delete_offsets_of_absent_topics(slot, served);
         }
     }
 
@@ -172,27 +172,28 @@ impl GroupCoordination {
     pub(super) fn delete_offsets_of_absent_topics(
         &self,
         slot: &Arc<GroupSlot>,
-        seat: &mut GroupSeat,
+        served: &mut GroupSeat,
     ) {
         // Metadata without the topic that the groups are in are older than the groups.
-        let topics = &seat.known.environment.image.topics;
+        let topics = &served.known.environment.image.topics;
         if topics.by_name(OFFSETS_TOPIC).is_some() {
-            self.delete(slot, seat, GroupShard::delete_offsets_of_absent_topics);
+            self.delete(slot, served, GroupShard::delete_offsets_of_absent_topics);
         }
     }
 
     fn delete(
         &self,
         slot: &Arc<GroupSlot>,
-        seat: &mut GroupSeat,
+        served: &mut GroupSeat,
         delete: impl FnOnce(&mut GroupShard) -> Decision<()>,
     ) {
         let refused = Cell::new(None);
         let now = clock::now();
-        seat.hosted
+        served
+            .hosted
             .decide(Deletion(&refused), None, now, |shard, _| delete(shard));
         let Some(error) = refused.take() else { return };
-        seat.known.deletion_due = Some(now.monotonic.plus_ms(RETRY_MS));
+        served.known.deletion_due = Some(now.monotonic.plus_ms(RETRY_MS));
         if let Some(not_logged) = self.refused_deletions.due() {
             let partition = &slot.partition;
             tracing::warn!(%partition, %error, not_logged, "offsets of deleted topics cannot be deleted; retrying");

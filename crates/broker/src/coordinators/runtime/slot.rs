@@ -2,7 +2,9 @@
 
 use super::answers::unanswered;
 use super::partition_log::{PartitionLog, PartitionReader};
-use super::{Coordination, OneAsker, PendingResponse, ResponseOf, Seat, Shell, unparked};
+use super::{
+    Coordination, OneAsker, PendingResponse, ResponseOf, ServedPartition, Shell, unparked,
+};
 use crate::coordinators::threads::Queue;
 use crate::scheduling::clock::{self, now_ms};
 use crate::scheduling::disk_watch::DiskUse;
@@ -41,7 +43,7 @@ pub(crate) const QUICK_PARTITIONS: usize = 64;
 type Refusal = fn() -> StorageError;
 
 /// Something that a partition's thread is to do.
-type Event<C> = Box<dyn FnOnce(&Arc<Slot<C>>, &mut Seat<C>) + Send>;
+type Event<C> = Box<dyn FnOnce(&Arc<Slot<C>>, &mut ServedPartition<C>) + Send>;
 
 /// Whether an event takes microseconds, as far as that depends on the state.
 pub(crate) type IsQuick<'q, C> = &'q dyn Fn(&<C as Coordination>::Shard) -> bool;
@@ -58,7 +60,7 @@ pub(crate) struct Slot<C: Coordination> {
     pub(super) shell: Arc<Shell<C>>,
     queue: Mutex<Events<C>>,
     /// Locked by who has the partition, and nobody waits for that.
-    seat: Mutex<Seat<C>>,
+    served: Mutex<ServedPartition<C>>,
     room: Arc<Semaphore>,
     /// The partition is not here any more.
     has_left: AtomicBool,
@@ -176,7 +178,7 @@ impl<C: Coordination> Slot<C> {
                 waiting: VecDeque::new(),
                 is_scheduled: false,
             }),
-            seat: Mutex::new(Seat {
+            served: Mutex::new(ServedPartition {
                 hosted: HostedPartition::new(log),
                 known: C::Known::default(),
                 replay_count: 0,
@@ -272,7 +274,7 @@ impl<C: Coordination> Slot<C> {
     /// Queues an event.
     pub(crate) fn push(
         self: &Arc<Self>,
-        event: impl FnOnce(&Arc<Self>, &mut Seat<C>) + Send + 'static,
+        event: impl FnOnce(&Arc<Self>, &mut ServedPartition<C>) + Send + 'static,
     ) {
         let mut queue = self.queue.lock();
         queue.waiting.push_back(Box::new(event));
@@ -287,10 +289,10 @@ impl<C: Coordination> Slot<C> {
     /// thread takes longer than a quick event does.
     ///
     /// Who makes `is_scheduled` true has the partition, alone, until it is false again. That it becomes under the
-    /// lock of the queue, when the queue is empty and the seat is free. So nothing is served by two, overtaken, or
+    /// lock of the queue, when the queue is empty and the served is free. So nothing is served by two, overtaken, or
     /// forgotten, and nobody waits:
     /// - Somebody has the partition already: the event is queued behind what is there, as by [`Self::push`].
-    /// - An event comes during this one: it is queued, and wakes nobody. The claim ends after the seat is free, and
+    /// - An event comes during this one: it is queued, and wakes nobody. The claim ends after the served is free, and
     ///   finds it: the partition goes to the threads. What comes later than that look finds nobody who has the
     ///   partition, and has it itself.
     /// - The event fails: its log is replayed, as on a thread.
@@ -304,24 +306,24 @@ impl<C: Coordination> Slot<C> {
     pub(crate) fn push_quick(
         self: &Arc<Self>,
         is_quick: IsQuick<'_, C>,
-        event: impl FnOnce(&Arc<Self>, &mut Seat<C>) + Send + 'static,
+        event: impl FnOnce(&Arc<Self>, &mut ServedPartition<C>) + Send + 'static,
     ) {
         let Some(_claim) = self.claim() else {
             return self.push(event);
         };
-        let mut seat = self.seat.lock();
-        match self.is_served_here(&mut seat, is_quick) {
-            true => self.serve_event(&mut seat, event),
+        let mut served = self.served.lock();
+        match self.is_served_here(&mut served, is_quick) {
+            true => self.serve_event(&mut served, event),
             false => self.push_first(event),
         }
     }
 
     /// Queues an event before what has come since the claim that its caller has.
-    fn push_first(&self, event: impl FnOnce(&Arc<Self>, &mut Seat<C>) + Send + 'static) {
+    fn push_first(&self, event: impl FnOnce(&Arc<Self>, &mut ServedPartition<C>) + Send + 'static) {
         self.queue.lock().waiting.push_front(Box::new(event));
     }
 
-    /// Gives the partition up, unless there is more to serve. Whether there is. The seat is free before.
+    /// Gives the partition up, unless there is more to serve. Whether there is. The served is free before.
     fn release(&self) -> bool {
         let mut queue = self.queue.lock();
         queue.is_scheduled = !queue.waiting.is_empty();
@@ -335,7 +337,11 @@ impl<C: Coordination> Slot<C> {
     }
 
     /// Whether a quick event may be served by who brings it.
-    fn is_served_here(self: &Arc<Self>, seat: &mut Seat<C>, is_quick: IsQuick<'_, C>) -> bool {
+    fn is_served_here(
+        self: &Arc<Self>,
+        served: &mut ServedPartition<C>,
+        is_quick: IsQuick<'_, C>,
+    ) -> bool {
         let Shell {
             coordination,
             disks,
@@ -345,8 +351,8 @@ impl<C: Coordination> Slot<C> {
         let is_left = self.has_left() || threads.have_ended();
         !is_left
             && !disks.is_slow(self.partition.directory_index(), DiskUse::Write)
-            && !coordination.has_news(self, seat)
-            && seat.hosted.shard().is_ok_and(|shard| is_quick(shard))
+            && !coordination.has_news(self, served)
+            && served.hosted.shard().is_ok_and(|shard| is_quick(shard))
     }
 
     /// Whether somebody has it, or is to have it.
@@ -406,40 +412,40 @@ impl<C: Coordination> Slot<C> {
                 None
             }
         };
-        self.push(move |slot, seat| {
+        self.push(move |slot, served| {
             // Another one has been begun since, and this one may lack what was appended in between.
-            if seat.replay_count != number {
+            if served.replay_count != number {
                 return;
             }
-            seat.is_beginning = true;
+            served.is_beginning = true;
             let mut loaded = loaded;
             if let Some((shard, _)) = &mut loaded {
-                slot.shell.coordination.equip(shard, &mut seat.known);
+                slot.shell.coordination.equip(shard, &mut served.known);
             }
-            seat.hosted.loaded(loaded, clock::now());
-            match seat.hosted.shard() {
-                Ok(_) => slot.shell.coordination.begin(slot, seat),
+            served.hosted.loaded(loaded, clock::now());
+            match served.hosted.shard() {
+                Ok(_) => slot.shell.coordination.begin(slot, served),
                 Err(_) => slot.shell.coordination.give_up(slot),
             }
-            seat.is_beginning = false;
+            served.is_beginning = false;
         });
     }
 
     /// After a mistake in an event the state may differ from what the log says: it is seen by nobody any more,
     /// and the log is replayed. A state that cannot even be taken over would fail again.
-    fn reload(self: &Arc<Self>, seat: &mut Seat<C>) {
-        seat.hosted.abandon(ErrorCode::NotCoordinator);
-        seat.known = C::Known::default();
-        seat.replay_count += 1;
-        if std::mem::take(&mut seat.is_beginning) {
+    fn reload(self: &Arc<Self>, served: &mut ServedPartition<C>) {
+        served.hosted.abandon(ErrorCode::NotCoordinator);
+        served.known = C::Known::default();
+        served.replay_count += 1;
+        if std::mem::take(&mut served.is_beginning) {
             let partition = &self.partition;
             tracing::error!(%partition, "{} cannot be loaded", C::SUBJECT);
-            seat.hosted.loaded(None, clock::now());
+            served.hosted.loaded(None, clock::now());
             self.shell.coordination.give_up(self);
-        } else if seat.hosted.is_loading() && !self.has_left() {
-            let before = seat.reloaded_at.replace(Instant::now());
+        } else if served.hosted.is_loading() && !self.has_left() {
+            let before = served.reloaded_at.replace(Instant::now());
             let is_again = before.is_some_and(|at| at.elapsed() < RELOAD_INTERVAL);
-            self.begin_replay(seat.replay_count, is_again);
+            self.begin_replay(served.replay_count, is_again);
         }
     }
 
@@ -459,20 +465,20 @@ impl<C: Coordination> Slot<C> {
     /// Serves one event, on whatever thread.
     fn serve_event(
         self: &Arc<Self>,
-        seat: &mut Seat<C>,
-        event: impl FnOnce(&Arc<Self>, &mut Seat<C>),
+        served: &mut ServedPartition<C>,
+        event: impl FnOnce(&Arc<Self>, &mut ServedPartition<C>),
     ) {
         let serve = || {
             // A partition goes on after a mistake in one request, as connections do.
-            let served = catch_unwind(AssertUnwindSafe(|| {
-                event(self, seat);
-                self.attend(seat);
+            let outcome = catch_unwind(AssertUnwindSafe(|| {
+                event(self, served);
+                self.attend(served);
             }));
-            if served.is_err() {
+            if outcome.is_err() {
                 let partition = &self.partition;
                 tracing::error!(%partition, "a request of {} has failed; its log is replayed", C::SUBJECT);
-                self.reload(seat);
-                self.attend(seat);
+                self.reload(served);
+                self.attend(served);
             }
         };
         let directory_index = self.partition.directory_index();
@@ -482,21 +488,21 @@ impl<C: Coordination> Slot<C> {
     }
 
     /// Takes over what has changed, which may take long.
-    fn take_news(self: &Arc<Self>, seat: &mut Seat<C>) {
+    fn take_news(self: &Arc<Self>, served: &mut ServedPartition<C>) {
         if self.has_left() {
-            seat.hosted.unload();
+            served.hosted.unload();
         } else {
-            self.shell.coordination.refresh(self, seat);
+            self.shell.coordination.refresh(self, served);
         }
     }
 
     /// Lets the answers go that may leave, and sees to what is to come next.
-    fn attend(self: &Arc<Self>, seat: &mut Seat<C>) {
-        while let Some(answer) = seat.hosted.poll_answer() {
+    fn attend(self: &Arc<Self>, served: &mut ServedPartition<C>) {
+        while let Some(answer) = served.hosted.poll_answer() {
             answer.leave();
         }
-        self.follow_high_watermark(seat);
-        let deadline = C::next_deadline(seat);
+        self.follow_high_watermark(served);
+        let deadline = C::next_deadline(served);
         let deadline_ms = deadline.map_or(i64::MAX, MonotonicTime::as_ms);
         self.deadline_ms.store(deadline_ms, Ordering::SeqCst);
         self.shell.alarm.wake_by(deadline);
@@ -504,18 +510,18 @@ impl<C: Coordination> Slot<C> {
 
     /// Has the log flushed if that is due, and waits for the high watermark, while answers wait for it or have
     /// waited for too long. One task does so for all of them.
-    fn follow_high_watermark(self: &Arc<Self>, seat: &mut Seat<C>) {
-        let refused_end = seat.is_refused.then(|| seat.hosted.end_offset());
-        let Some(end_offset) = seat.hosted.awaited_offset().max(refused_end) else {
+    fn follow_high_watermark(self: &Arc<Self>, served: &mut ServedPartition<C>) {
+        let refused_end = served.is_refused.then(|| served.hosted.end_offset());
+        let Some(end_offset) = served.hosted.awaited_offset().max(refused_end) else {
             return;
         };
         let mut following = self.following.lock();
         if following.is_some() || self.has_left() {
             return;
         }
-        let (slot, is_flush_due) = (self.clone(), seat.hosted.poll_flush());
+        let (slot, is_flush_due) = (self.clone(), served.hosted.poll_flush());
         let limit = self.shell.coordination.answer_limit();
-        let held_since = seat.hosted.held_since();
+        let held_since = served.hosted.held_since();
         let patience = held_since.map_or(limit, |since| limit.saturating_sub(elapsed_since(since)));
         let task = self.shell.runtime.spawn(async move {
             if is_flush_due {
@@ -523,24 +529,24 @@ impl<C: Coordination> Slot<C> {
             }
             let replicated = slot.wait_until_replicated(end_offset, patience).await;
             slot.following.lock().take();
-            slot.push(move |slot, seat| match replicated {
+            slot.push(move |slot, served| match replicated {
                 Some(true) => {
-                    seat.hosted.high_watermark_advanced();
-                    if std::mem::take(&mut seat.is_refused) {
-                        slot.shell.coordination.recover(slot, seat);
+                    served.hosted.high_watermark_advanced();
+                    if std::mem::take(&mut served.is_refused) {
+                        slot.shell.coordination.recover(slot, served);
                     }
                 }
                 Some(false) => {
-                    seat.is_refused = false;
-                    seat.hosted.log_failed(ErrorCode::KafkaStorageError);
+                    served.is_refused = false;
+                    served.hosted.log_failed(ErrorCode::KafkaStorageError);
                 }
                 // Those who came later wait on, and what was decided goes on when it is replicated.
                 None => {
-                    seat.is_refused = true;
+                    served.is_refused = true;
                     let now_ms = clock::monotonic().as_ms();
                     let limit_ms = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX);
                     let made_by = MonotonicTime::from_ms(now_ms.saturating_sub(limit_ms));
-                    seat.hosted.waited_too_long(made_by);
+                    served.hosted.waited_too_long(made_by);
                 }
             });
         });
@@ -562,9 +568,9 @@ impl<C: Coordination> Slot<C> {
     /// anybody asks again, so attempts go on until then.
     async fn flush_in_the_end(self: &Arc<Self>, end_offset: i64) {
         while let Err(error) = self.flush(end_offset).await {
-            self.push(move |_, seat| {
-                seat.is_refused = true;
-                seat.hosted.flush_failed(error);
+            self.push(move |_, served| {
+                served.is_refused = true;
+                served.hosted.flush_failed(error);
             });
             tokio::time::sleep(FLUSH_PAUSE).await;
         }
@@ -618,9 +624,9 @@ impl<C: Coordination> Room<C> {
         decide: impl FnOnce(&mut C::Shard, Now) -> Decision<R, ResponseOf<C>> + Send + 'static,
         released: fn(ResponseOf<C>) -> Result<R, ErrorCode>,
     ) -> PendingResponse<R> {
-        self.ask(released, move |asker, seat| {
+        self.ask(released, move |asker, served| {
             let now = clock::now();
-            seat.hosted.decide(asker, writer.as_ref(), now, decide);
+            served.hosted.decide(asker, writer.as_ref(), now, decide);
         })
     }
 
@@ -637,25 +643,25 @@ impl<C: Coordination> Room<C> {
         let Some(_claim) = is_small.then(|| slot.claim()).flatten() else {
             return self.decide(writer, question.kept(), unparked);
         };
-        let mut seat = slot.seat.lock();
-        if !slot.is_served_here(&mut seat, is_quick) {
+        let mut served = slot.served.lock();
+        if !slot.is_served_here(&mut served, is_quick) {
             let (asker, asked) = self.asker(unparked);
             let decide = question.kept();
-            slot.push_first(move |_, seat| {
+            slot.push_first(move |_, served| {
                 let now = clock::now();
-                seat.hosted.decide(asker, writer.as_ref(), now, decide);
+                served.hosted.decide(asker, writer.as_ref(), now, decide);
             });
             return asked;
         }
         let (mut asked, mut answer) = (None, None);
-        slot.serve_event(&mut seat, |_, seat| {
+        slot.serve_event(&mut served, |_, served| {
             let asker = || {
                 let (asker, answer) = self.asker(unparked);
                 asked = Some(answer);
                 asker
             };
             let decide = |shard: &mut C::Shard, now| question.decide(shard, now);
-            let hosted = &mut seat.hosted;
+            let hosted = &mut served.hosted;
             answer = hosted.decide_at_once(asker, writer.as_ref(), clock::now(), decide);
         });
         let answered = answer.map(PendingResponse::Answered);
@@ -670,19 +676,19 @@ impl<C: Coordination> Room<C> {
         self,
         read: impl FnOnce(&mut C::Shard, Now) -> R + Send + 'static,
     ) -> PendingResponse<R> {
-        self.ask(unparked, |asker, seat| {
-            seat.hosted.read(asker, clock::now(), read);
+        self.ask(unparked, |asker, served| {
+            served.hosted.read(asker, clock::now(), read);
         })
     }
 
     fn ask<R: Send + 'static, P: 'static>(
         self,
         released: fn(P) -> Result<R, ErrorCode>,
-        ask: impl FnOnce(OneAsker<R, P>, &mut Seat<C>) + Send + 'static,
+        ask: impl FnOnce(OneAsker<R, P>, &mut ServedPartition<C>) + Send + 'static,
     ) -> PendingResponse<R> {
         let slot = self.slot.clone();
         let (asker, asked) = self.asker(released);
-        slot.push(move |_, seat| ask(asker, seat));
+        slot.push(move |_, served| ask(asker, served));
         asked
     }
 
@@ -710,19 +716,19 @@ impl<C: Coordination> Queue for Slot<C> {
 
     fn serve(self: Arc<Self>) -> bool {
         let begun = Instant::now();
-        let mut seat = self.seat.lock();
+        let mut served = self.served.lock();
         loop {
             let event = self.queue.lock().waiting.pop_front();
             let Some(event) = event else { break };
-            self.serve_event(&mut seat, |slot, seat| {
-                slot.take_news(seat);
-                event(slot, seat);
+            self.serve_event(&mut served, |slot, served| {
+                slot.take_news(served);
+                event(slot, served);
             });
             if begun.elapsed() >= TURN {
                 return true;
             }
         }
-        drop(seat);
+        drop(served);
         self.release()
     }
 }

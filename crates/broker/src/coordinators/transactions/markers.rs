@@ -15,7 +15,7 @@
 use super::endings::UnderWay;
 use super::{TransactionCoordination, TransactionSlot};
 use crate::coordinators::Coordinators;
-use crate::coordinators::runtime::{OneAsker, Parked, ReadyResponse, Seat};
+use crate::coordinators::runtime::{OneAsker, Parked, ReadyResponse, ServedPartition};
 use crate::coordinators::transaction_peers::Outcomes;
 use crate::scheduling::apart::in_steps;
 use coordinator::runtime::{Asker, TransactionMarker};
@@ -68,7 +68,7 @@ impl Ending {
 }
 
 /// Partitions that another broker was asked to write markers to.
-struct Asked {
+struct SentMarkers {
     leader: BrokerId,
     partitions: Vec<TopicPartition>,
     outcomes: Outcomes,
@@ -131,7 +131,7 @@ impl Coordinators {
     pub(super) fn resume(
         self: &Arc<Self>,
         slot: &Arc<TransactionSlot>,
-        seat: &mut Seat<TransactionCoordination>,
+        served: &mut ServedPartition<TransactionCoordination>,
         prepared: PreparedTransaction,
     ) {
         if slot.noted.endings.have(&prepared) {
@@ -139,7 +139,7 @@ impl Coordinators {
         }
         let resumed = Resumed(self.clone(), Ending::new(prepared, slot));
         let now = crate::scheduling::clock::now();
-        seat.hosted.read(resumed, now, |_, _| ());
+        served.hosted.read(resumed, now, |_, _| ());
     }
 
     /// Writes the markers of a transaction whose end cannot be lost any more, in a task that goes on when
@@ -187,13 +187,13 @@ impl Coordinators {
                 transaction_version: version,
                 partitions: partitions.clone(),
             };
-            Asked {
+            SentMarkers {
                 leader,
                 partitions,
                 outcomes: self.peers().write_markers(leader, markers),
             }
         });
-        let asked: Vec<Asked> = asked.collect();
+        let asked: Vec<SentMarkers> = asked.collect();
         let begun = self.begin_transaction_markers(marker, &by_leader.here, version);
         let begun = begun.await;
         let rest = async {
@@ -216,9 +216,9 @@ impl Coordinators {
     }
 
     /// Waits for the outcomes of other brokers, unless the partitions are led by others meanwhile.
-    async fn hear(&self, ending: &mut Ending, asked: Vec<Asked>) {
+    async fn hear(&self, ending: &mut Ending, asked: Vec<SentMarkers>) {
         for one in asked {
-            let Asked {
+            let SentMarkers {
                 leader,
                 partitions,
                 outcomes,
@@ -277,8 +277,8 @@ impl TransactionSlot {
     ) {
         let id = prepared.transactional_id.clone();
         let producer = prepared.producer;
-        self.push(move |_, seat| {
-            if let Ok(shard) = seat.hosted.shard() {
+        self.push(move |_, served| {
+            if let Ok(shard) = served.hosted.shard() {
                 shard.note_unmarked(&id, producer, &unmarked);
             }
         });

@@ -5,8 +5,8 @@ use super::{TransactionSlot, Transactions};
 use crate::coordinators::Coordinators;
 use crate::coordinators::runtime::{Borrowed, PendingResponse, QUICK_PARTITIONS};
 use coordinator::transaction::{
-    AddPartitions, DescribedTransaction, EndTransaction, InitProducerId, ListTransactions,
-    ListedTransaction, Moment, NeedsProducerId, PartitionsToAdd, PreparedTransaction,
+    AddPartitions, DecisionContext, DescribedTransaction, EndTransaction, InitProducerId,
+    ListTransactions, ListedTransaction, NeedsProducerId, PartitionsToAdd, PreparedTransaction,
     ProducerIdAndEpoch, TransactionDecision, TransactionShard,
 };
 use coordinator::{Decision, Reply};
@@ -18,7 +18,7 @@ const ENROLLED_BY_LEADERS: i16 = 2;
 
 /// Who lets a shard decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum Authority {
     /// A request, which waits for room.
     Request,
     /// The coordinator itself. It waits for no room: what requests hold may only be given back after it.
@@ -42,7 +42,7 @@ impl Coordinators {
             expected,
             ..
         } = *request;
-        self.decide_about(&id.clone(), move |shard, moment| {
+        self.decide_about(&id.clone(), move |shard, context| {
             let request = InitProducerId {
                 transactional_id: &id,
                 timeout_ms,
@@ -50,7 +50,7 @@ impl Coordinators {
                 keeps_prepared_transaction,
                 expected,
             };
-            shard.init_producer_id(&request, moment)
+            shard.init_producer_id(&request, context)
         })
         .await?
     }
@@ -73,14 +73,14 @@ impl Coordinators {
             client_transaction_version,
             ..
         } = *request;
-        self.decide_about(&id.clone(), move |shard, moment| {
+        self.decide_about(&id.clone(), move |shard, context| {
             let request = EndTransaction {
                 transactional_id: &id,
                 producer,
                 committed,
                 client_transaction_version,
             };
-            shard.end_transaction(&request, moment)
+            shard.end_transaction(&request, context)
         })
         .await?
     }
@@ -100,11 +100,11 @@ impl Coordinators {
             return Err(ErrorCode::NotCoordinator);
         }
         let (asker, asked) = slot.own_asker();
-        let moment = self.transactions.moment(None);
+        let context = self.transactions.context(None);
         let quick_id = id.clone();
-        slot.push_quick(&is_quick(&quick_id), move |_, seat| {
-            seat.hosted.decide(asker, None, moment.now, |shard, _| {
-                Decision::from(shard.complete(&id, producer, &moment))
+        slot.push_quick(&is_quick(&quick_id), move |_, served| {
+            served.hosted.decide(asker, None, context.now, |shard, _| {
+                Decision::from(shard.complete(&id, producer, &context))
             });
         });
         asked.answer().await
@@ -116,13 +116,13 @@ impl Coordinators {
         transactional_id: &str,
         decide: impl Fn(
             &mut TransactionShard,
-            &Moment,
+            &DecisionContext,
         ) -> Result<TransactionDecision<R>, NeedsProducerId>
         + Clone
         + Send
         + 'static,
     ) -> Result<R, ErrorCode> {
-        self.decide_for(Whose::Request, transactional_id, decide)
+        self.decide_for(Authority::Request, transactional_id, decide)
             .await
     }
 
@@ -130,11 +130,11 @@ impl Coordinators {
     /// has the markers written if an end is prepared.
     pub(super) async fn decide_for<R: Send + 'static>(
         self: &Arc<Self>,
-        whose: Whose,
+        authority: Authority,
         transactional_id: &str,
         decide: impl Fn(
             &mut TransactionShard,
-            &Moment,
+            &DecisionContext,
         ) -> Result<TransactionDecision<R>, NeedsProducerId>
         + Clone
         + Send
@@ -144,9 +144,9 @@ impl Coordinators {
         loop {
             let slot = self.transactions.runtime.slot_of(transactional_id)?;
             let none = |_| Err(ErrorCode::UnknownServerError);
-            let (asker, asked) = match whose {
-                Whose::Request => slot.asker(transactional_id.len(), none).await,
-                Whose::Own => slot.own_asker(),
+            let (asker, asked) = match authority {
+                Authority::Request => slot.asker(transactional_id.len(), none).await,
+                Authority::Own => slot.own_asker(),
             };
             let asker = EndAsker {
                 coordinators: self.clone(),
@@ -155,10 +155,10 @@ impl Coordinators {
                 asker,
             };
             let (coordinators, decide) = (self.clone(), decide.clone());
-            slot.push_quick(&is_quick(transactional_id), move |_, seat| {
-                let moment = coordinators.transactions.moment(fresh_producer_id);
-                seat.hosted.decide(asker, None, moment.now, |shard, _| {
-                    match decide(shard, &moment) {
+            slot.push_quick(&is_quick(transactional_id), move |_, served| {
+                let context = coordinators.transactions.context(fresh_producer_id);
+                served.hosted.decide(asker, None, context.now, |shard, _| {
+                    match decide(shard, &context) {
                         Ok(decision) => with_records(decision),
                         Err(needs) => Decision::reply(Err(needs)),
                     }
@@ -322,17 +322,17 @@ impl Transactions {
         let id = request.transactional_id;
         let slot = self.slot_for(id)?;
         let room = slot.room_for(bytes_of(request)).await;
-        let moment = self.moment(None);
+        let context = self.context(None);
         let question = Borrowed {
             decide: |shard: &mut TransactionShard, now| {
-                let moment = Moment { now, ..moment };
-                shard.add_partitions(request, &moment).into()
+                let context = DecisionContext { now, ..context };
+                shard.add_partitions(request, &context).into()
             },
             keep: || {
                 let kept = KeptPartitions::of(request);
                 move |shard: &mut TransactionShard, now| {
-                    let moment = Moment { now, ..moment };
-                    shard.add_partitions(&kept.request(), &moment).into()
+                    let context = DecisionContext { now, ..context };
+                    shard.add_partitions(&kept.request(), &context).into()
                 }
             },
         };

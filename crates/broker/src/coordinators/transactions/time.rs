@@ -2,7 +2,7 @@
 //! that nobody uses are forgotten. Each partition is looked at by itself, so that none waits for the disk of
 //! another, and not again before that look has ended.
 
-use super::requests::Whose;
+use super::requests::Authority;
 use super::{TransactionSlot, Transactions};
 use crate::coordinators::Coordinators;
 use crate::coordinators::runtime::{Expiring, Nobody};
@@ -41,10 +41,10 @@ pub(crate) async fn keep_time(coordinators: Arc<Coordinators>) {
                     if slot.noted.is_expiry_asked.swap(true, Ordering::Relaxed) {
                         continue;
                     }
-                    slot.push(move |slot, seat| {
+                    slot.push(move |slot, served| {
                         let is_asked = &slot.noted.is_expiry_asked;
                         is_asked.store(false, Ordering::Relaxed);
-                        seat.hosted.decide::<usize>(Nobody, None, clock::now(), |shard, now| {
+                        served.hosted.decide::<usize>(Nobody, None, clock::now(), |shard, now| {
                             shard.expire_ids(now).into()
                         });
                     });
@@ -77,9 +77,9 @@ impl Coordinators {
     /// of another one, which may be for a disk that is stuck.
     async fn abort_timed_out(self: &Arc<Self>, slot: &Arc<TransactionSlot>) {
         let (asker, timed_out) = slot.own_asker();
-        slot.push(move |_, seat| {
+        slot.push(move |_, served| {
             let timed_out = |shard: &mut TransactionShard, now: Now| shard.timed_out(now.monotonic);
-            seat.hosted.read(asker, clock::now(), timed_out);
+            served.hosted.read(asker, clock::now(), timed_out);
         });
         for id in timed_out.answer().await.unwrap_or_default() {
             let coordinators = self.clone();
@@ -89,8 +89,8 @@ impl Coordinators {
 
     async fn abort(self: &Arc<Self>, id: &Arc<str>) {
         let aborted_id = id.clone();
-        let aborted = self.decide_for(Whose::Own, id, move |shard, moment| {
-            shard.abort_timed_out(&aborted_id, moment)
+        let aborted = self.decide_for(Authority::Own, id, move |shard, context| {
+            shard.abort_timed_out(&aborted_id, context)
         });
         match aborted.await {
             Ok(true) => {

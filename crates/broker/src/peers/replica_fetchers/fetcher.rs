@@ -340,7 +340,7 @@ impl FetcherTask {
     /// Does a step where its disk holds up nobody else.
     fn do_apart(&mut self, token: StepToken, partition: Arc<Partition>, work: Work) {
         self.apart_count += 1;
-        let told = Told {
+        let told = StepReport {
             fetcher: self.own.clone(),
             token,
             outcome: StepOutcome::Failed,
@@ -403,19 +403,19 @@ fn follow_step(
 }
 
 /// Tells a fetcher what came of a step, however that ends.
-struct Told {
+struct StepReport {
     fetcher: Arc<Fetcher>,
     token: StepToken,
     outcome: StepOutcome,
 }
 
-impl Told {
+impl StepReport {
     fn end(mut self, outcome: StepOutcome) {
         self.outcome = outcome;
     }
 }
 
-impl Drop for Told {
+impl Drop for StepReport {
     fn drop(&mut self) {
         self.fetcher.tell(Command::Done(self.token, self.outcome));
     }

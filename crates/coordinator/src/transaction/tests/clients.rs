@@ -122,8 +122,8 @@ impl Client {
             keeps_prepared_transaction: false,
             expected,
         };
-        let decided = world.decide(self.transactional_id, |shard, moment| {
-            shard.init_producer_id(&request, moment)
+        let decided = world.decide(self.transactional_id, |shard, context| {
+            shard.init_producer_id(&request, context)
         });
         let answer = decided.and_then(|answer| answer);
         self.crash();
@@ -187,8 +187,8 @@ impl Client {
             partitions: &partitions,
             client_transaction_version: 0,
         };
-        let decided = world.decide(self.transactional_id, |shard, moment| {
-            Ok(shard.add_partitions(&request, moment))
+        let decided = world.decide(self.transactional_id, |shard, context| {
+            Ok(shard.add_partitions(&request, context))
         });
         match decided.unwrap_or_else(|error| error) {
             ErrorCode::None => {
@@ -254,8 +254,8 @@ impl Client {
             committed,
             client_transaction_version: self.version,
         };
-        let decided = world.decide(self.transactional_id, |shard, moment| {
-            shard.end_transaction(&request, moment)
+        let decided = world.decide(self.transactional_id, |shard, context| {
+            shard.end_transaction(&request, context)
         });
         match decided.and_then(|answer| answer) {
             Ok(_) if loses_answer => self.pending_end = Some(committed),

@@ -4,8 +4,8 @@
 use super::super::records::{self, TransactionRecord};
 use super::super::transaction::Transaction;
 use super::super::{
-    AddPartitions, EndTransaction, InitProducerId, ListTransactions, Moment, NeedsProducerId,
-    ProducerIdAndEpoch, TransactionConfig, TransactionDecision, TransactionShard,
+    AddPartitions, DecisionContext, EndTransaction, InitProducerId, ListTransactions,
+    NeedsProducerId, ProducerIdAndEpoch, TransactionConfig, TransactionDecision, TransactionShard,
 };
 use crate::CoordinatorRecord;
 use expect_test::Expect;
@@ -44,18 +44,18 @@ impl Script {
         &mut self,
         mut decide: impl FnMut(
             &mut TransactionShard,
-            &Moment,
+            &DecisionContext,
         ) -> Result<TransactionDecision<R>, NeedsProducerId>,
     ) -> (Option<R>, Vec<String>) {
-        let mut moment = Moment {
+        let mut context = DecisionContext {
             now: self.now,
             transaction_version: self.transaction_version,
             fresh_producer_id: None,
         };
-        let decision = decide(&mut self.shard, &moment).unwrap_or_else(|NeedsProducerId| {
-            moment.fresh_producer_id = Some(self.next_producer_id);
+        let decision = decide(&mut self.shard, &context).unwrap_or_else(|NeedsProducerId| {
+            context.fresh_producer_id = Some(self.next_producer_id);
             self.next_producer_id.0 += 1;
-            decide(&mut self.shard, &moment).expect("it has a producer id")
+            decide(&mut self.shard, &context).expect("it has a producer id")
         });
         let shown: Vec<_> = decision.records.iter().map(shown_record).collect();
         if self.log_is_broken && !shown.is_empty() {
@@ -165,7 +165,8 @@ impl Script {
             keeps_prepared_transaction: words.contains(&"keep"),
             expected: option("expected=").map(producer),
         };
-        let (reply, shown) = self.decide(|shard, moment| shard.init_producer_id(&request, moment));
+        let (reply, shown) =
+            self.decide(|shard, context| shard.init_producer_id(&request, context));
         lines(reply.map(shown_producer), shown)
     }
 
@@ -178,7 +179,7 @@ impl Script {
             client_transaction_version: if verb == "add" { 0 } else { 2 },
         };
         let (reply, shown) =
-            self.decide(|shard, moment| Ok(shard.add_partitions(&request, moment)));
+            self.decide(|shard, context| Ok(shard.add_partitions(&request, context)));
         lines(reply.map(|error| error.name().to_owned()), shown)
     }
 
@@ -204,7 +205,7 @@ impl Script {
             committed: words[2] == "commit",
             client_transaction_version: if words.contains(&"v1") { 0 } else { 2 },
         };
-        let (reply, shown) = self.decide(|shard, moment| shard.end_transaction(&request, moment));
+        let (reply, shown) = self.decide(|shard, context| shard.end_transaction(&request, context));
         lines(reply.map(shown_producer), shown)
     }
 
@@ -231,7 +232,7 @@ impl Script {
             targets.join(" ")
         );
         let (reply, mut shown) =
-            self.decide(|shard, moment| Ok(shard.complete(id, prepared.producer, moment)));
+            self.decide(|shard, context| Ok(shard.complete(id, prepared.producer, context)));
         shown.insert(0, written);
         lines(
             reply.map(|done| if done { "done" } else { "not done" }.to_owned()),
@@ -242,7 +243,7 @@ impl Script {
     fn time_out(&mut self) -> Vec<String> {
         let mut all = Vec::new();
         for id in self.shard.timed_out(self.now.monotonic) {
-            let (reply, shown) = self.decide(|shard, moment| shard.abort_timed_out(&id, moment));
+            let (reply, shown) = self.decide(|shard, context| shard.abort_timed_out(&id, context));
             all.extend(lines(reply.map(|aborted| format!("{id} {aborted}")), shown));
         }
         all

@@ -4,8 +4,8 @@
 use super::super::records;
 use super::super::transaction::Transaction;
 use super::super::{
-    AddPartitions, EndTransaction, InitProducerId, Moment, NeedsProducerId, ProducerIdAndEpoch,
-    TransactionConfig, TransactionDecision, TransactionShard, TransactionState,
+    AddPartitions, DecisionContext, EndTransaction, InitProducerId, NeedsProducerId,
+    ProducerIdAndEpoch, TransactionConfig, TransactionDecision, TransactionShard, TransactionState,
 };
 use model::{ErrorCode, Now, ProducerEpoch, ProducerId, TopicPartition};
 use std::fmt::Write;
@@ -41,16 +41,16 @@ const EVENTS: &[Event] = &[
         end(shard, false, 2, before())
     }),
     ("every partition has its marker", |shard| {
-        let moment = moment();
-        let decision = shard.complete(ID, CURRENT, &moment);
+        let context = context();
+        let decision = shard.complete(ID, CURRENT, &context);
         shown(shard, decision, |done| match done {
             true => None,
             false => Some("–".to_owned()),
         })
     }),
     ("the timeout passes", |shard| {
-        let moment = moment();
-        match shard.abort_timed_out(ID, &moment) {
+        let context = context();
+        match shard.abort_timed_out(ID, &context) {
             Ok(decision) => shown(shard, decision, |done| (!done).then(|| "–".to_owned())),
             Err(NeedsProducerId) => panic!("the epoch is not used up"),
         }
@@ -70,8 +70,8 @@ const fn before() -> ProducerIdAndEpoch {
     }
 }
 
-const fn moment() -> Moment {
-    Moment {
+const fn context() -> DecisionContext {
+    DecisionContext {
         now: Now::at_ms(NOW_MS),
         transaction_version: 2,
         fresh_producer_id: Some(ProducerId(9)),
@@ -112,7 +112,7 @@ fn init(shard: &mut TransactionShard, expected: Option<ProducerIdAndEpoch>) -> S
         keeps_prepared_transaction: false,
         expected,
     };
-    match shard.init_producer_id(&request, &moment()) {
+    match shard.init_producer_id(&request, &context()) {
         Ok(decision) => shown(shard, decision, |reply| reply.err().map(code)),
         Err(NeedsProducerId) => panic!("there is a producer id"),
     }
@@ -126,7 +126,7 @@ fn add(shard: &mut TransactionShard) -> String {
             partitions: &[TopicPartition::new("b", 0)],
             client_transaction_version: 2,
         },
-        &moment(),
+        &context(),
     );
     let refusal = |error: ErrorCode| (!error.is_none()).then(|| code(error));
     shown(shard, decision, refusal)
@@ -144,7 +144,7 @@ fn end(
         committed,
         client_transaction_version,
     };
-    match shard.end_transaction(&request, &moment()) {
+    match shard.end_transaction(&request, &context()) {
         Ok(decision) => shown(shard, decision, |reply| reply.err().map(code)),
         Err(NeedsProducerId) => panic!("the epoch is not used up"),
     }

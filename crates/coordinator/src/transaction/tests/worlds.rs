@@ -3,7 +3,7 @@
 
 use super::super::transaction::Transaction;
 use super::super::{
-    AddPartitions, Moment, NeedsProducerId, PreparedTransaction, ProducerIdAndEpoch,
+    AddPartitions, DecisionContext, NeedsProducerId, PreparedTransaction, ProducerIdAndEpoch,
     TransactionConfig, TransactionDecision, TransactionShard,
 };
 use crate::CoordinatorRecord;
@@ -169,18 +169,18 @@ impl World {
         transactional_id: &str,
         mut decide: impl FnMut(
             &mut TransactionShard,
-            &Moment,
+            &DecisionContext,
         ) -> Result<TransactionDecision<R>, NeedsProducerId>,
     ) -> Result<R, ErrorCode> {
-        let mut moment = Moment {
+        let mut context = DecisionContext {
             now: self.now,
             transaction_version: 2,
             fresh_producer_id: None,
         };
-        let decision = decide(&mut self.shard, &moment).unwrap_or_else(|NeedsProducerId| {
-            moment.fresh_producer_id = Some(self.next_producer_id);
+        let decision = decide(&mut self.shard, &context).unwrap_or_else(|NeedsProducerId| {
+            context.fresh_producer_id = Some(self.next_producer_id);
             self.next_producer_id.0 += 1;
-            decide(&mut self.shard, &moment).expect("it has a producer id")
+            decide(&mut self.shard, &context).expect("it has a producer id")
         });
         let before = self.states();
         self.append(decision.records)?;
@@ -246,8 +246,8 @@ impl World {
                 client_transaction_version,
             };
             let error = match client_transaction_version {
-                2.. => self.decide(transactional_id, |shard, moment| {
-                    Ok(shard.add_partitions(&request, moment))
+                2.. => self.decide(transactional_id, |shard, context| {
+                    Ok(shard.add_partitions(&request, context))
                 })?,
                 _ => self.shard.verify_partitions(&request)?[0],
             };
@@ -273,8 +273,8 @@ impl World {
             return;
         }
         let (id, producer) = (end.transactional_id.clone(), end.producer);
-        let completed = self.decide(&id, |shard, moment| {
-            Ok(shard.complete(&id, producer, moment))
+        let completed = self.decide(&id, |shard, context| {
+            Ok(shard.complete(&id, producer, context))
         });
         match completed {
             Ok(is_done) => {
@@ -312,7 +312,7 @@ impl World {
 
     pub(super) fn abort_timed_out(&mut self) {
         for id in self.shard.timed_out(self.now.monotonic) {
-            let aborted = self.decide(&id, |shard, moment| shard.abort_timed_out(&id, moment));
+            let aborted = self.decide(&id, |shard, context| shard.abort_timed_out(&id, context));
             assert!(matches!(aborted, Ok(true) | Err(NOT_APPENDED)));
         }
     }

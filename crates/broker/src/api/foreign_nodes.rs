@@ -10,12 +10,12 @@ use std::net::SocketAddr;
 
 /// What was told of such nodes.
 #[derive(Debug)]
-pub(crate) struct Strangers {
+pub(crate) struct ForeignNodes {
     leading: LogRateLimit,
     ahead: LogRateLimit,
 }
 
-impl Default for Strangers {
+impl Default for ForeignNodes {
     fn default() -> Self {
         Self {
             leading: LogRateLimit::once_a_minute(),
@@ -24,7 +24,7 @@ impl Default for Strangers {
     }
 }
 
-impl Strangers {
+impl ForeignNodes {
     /// Tells of a node that would lead `epoch`.
     pub(super) fn tell(&self, peer: SocketAddr, id: BrokerId, epoch: LeaderEpoch) {
         if let Some(not_logged) = self.leading.due() {

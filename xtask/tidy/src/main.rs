@@ -3,11 +3,13 @@
 //! Layers and purity of crates, rooms of the broker, sizes of files, a picture at the top of each file, names,
 //! unfinished work, seeds of tests, and files that pages name. Each finding names the file and says what to do. The
 //! same check runs as a test.
+#![expect(clippy::print_stdout, reason = "the findings are what it prints")]
 
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use harness::workspace_root;
 
@@ -23,8 +25,12 @@ mod shape;
 mod source;
 mod uses;
 
+fn main() -> ExitCode {
+    harness::exit_code(run())
+}
+
 /// Runs every check on the workspace around this crate.
-pub(crate) fn run() -> Result<()> {
+fn run() -> Result<()> {
     let findings = findings(workspace_root())?;
     if findings.is_empty() {
         println!("tidy: nothing to report");

@@ -21,7 +21,7 @@ pub(super) fn check(source: &Source, findings: &mut Vec<String>) {
         findings.push(format!("{name}: open with `//!` and say what the file is"));
     }
     check_names(source, findings);
-    let is_own = name.starts_with("xtask/src/tidy");
+    let is_own = name.starts_with("xtask/tidy/src");
     for (index, line) in source.text.lines().enumerate() {
         let at = index + 1;
         let unfinished = words(line)
