@@ -73,6 +73,8 @@ impl Bench<'_> {
             let Load::Cluster(load) = scenario.load else {
                 continue;
             };
+            // Who wrote most before would wait most for the disk now.
+            rustix::fs::sync();
             let result = match load {
                 ClusterLoad::Window(load) => self.cluster_window(cluster, scenario, load),
                 ClusterLoad::CatchUp => self.catch_up(cluster, scenario.name),

@@ -203,8 +203,8 @@ fn method(bench: &Bench<'_>) -> String {
         text += &format!(
             "In the scenarios `cluster-*` a controller and three brokers of one kind, each a process of its \
              own, and the load generator shared all cores: nothing was pinned. CPU and memory there are \
-             those of the three brokers together, without the controller. The brokers of Apache Kafka were \
-             warmed up for {} s, the others for {} s. ",
+             those of the three brokers together, without the controller. Before each of them what had been \
+             written was synced. The brokers of Apache Kafka were warmed up for {} s, the others for {} s. ",
             bench.cluster_warm_up_seconds(Kind::Kafka),
             bench.cluster_warm_up_seconds(Kind::Riverrun),
         );
