@@ -404,7 +404,7 @@ impl<D: Disk> Partition<D> {
     /// `supports_epoch_bump` says that each of the producer's transactions has its own epoch.
     ///
     /// # Errors
-    /// When the log cannot be opened, or the producer's transaction before has yet to end here.
+    /// When the log cannot be opened.
     pub fn start_verification(
         &self,
         first_batch: FirstBatch,
@@ -412,14 +412,13 @@ impl<D: Disk> Partition<D> {
         now_ms: i64,
     ) -> Result<Option<VerificationGuard>, AppendError> {
         let mut state = self.opened_for_append(Acks::Leader)?;
-        let started = state.log().producer_state_mut().start_verification(
+        Ok(state.log().producer_state_mut().start_verification(
             first_batch.producer_id,
             first_batch.producer_epoch,
             first_batch.base_sequence,
             supports_epoch_bump,
             now_ms,
-        );
-        started.map_err(|error| storage::AppendError::Producer(error).into())
+        ))
     }
 
     pub(crate) fn opened_for_append(&self, acks: Acks) -> Result<LockedState<'_, D>, AppendError> {

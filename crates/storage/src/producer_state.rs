@@ -258,9 +258,8 @@ impl ProducerState {
     /// Starts to ask the transaction coordinator about a producer's first batch here; `None` when
     /// its transaction is open already and there is nothing to ask.
     ///
-    /// # Errors
-    /// [`ProducerError::ConcurrentTransaction`] while the transaction before waits for its marker: that would void
-    /// a proof from before it, whatever the coordinator says by then.
+    /// An earlier transaction may be open here. If its marker is under way, the coordinator says so; a hanging one
+    /// gets none, and must not keep the producer out.
     pub fn start_verification(
         &mut self,
         producer_id: ProducerId,
@@ -268,24 +267,17 @@ impl ProducerState {
         base_sequence: i32,
         supports_epoch_bump: bool,
         now_ms: i64,
-    ) -> Result<Option<VerificationGuard>, ProducerError> {
+    ) -> Option<VerificationGuard> {
         if self.has_open_transaction(producer_id, producer_epoch) {
-            return Ok(None);
+            return None;
         }
-        let known = self.producers.get(&producer_id);
-        let is_ending = known.is_some_and(|entry| {
-            entry.transaction_first_offset().is_some() && entry.producer_epoch() < producer_epoch
-        });
-        if supports_epoch_bump && is_ending {
-            return Err(ProducerError::ConcurrentTransaction { producer_id });
-        }
-        Ok(Some(self.verifications.start(
+        Some(self.verifications.start(
             producer_id,
             producer_epoch,
             base_sequence,
             supports_epoch_bump,
             now_ms,
-        )))
+        ))
     }
 
     /// Forgets producers without an open transaction that have not written for so long.

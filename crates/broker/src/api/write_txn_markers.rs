@@ -50,16 +50,24 @@ pub(crate) async fn serve(
             continue;
         }
         let version = i16::from(asked.transaction_version);
-        let written = broker
-            .coordinators
-            .begin_transaction_markers(marker, &partitions, version)
-            .await;
+        let written = match is_of_a_producer(&marker, version) {
+            true => Some(
+                broker
+                    .coordinators
+                    .begin_transaction_markers(marker, &partitions, version)
+                    .await,
+            ),
+            false => None,
+        };
         begun.push((asked.producer_id, partitions, written));
     }
     // All of them are appended before the first is waited for.
     let mut by_producer: BTreeMap<i64, Outcomes> = BTreeMap::new();
     for (producer_id, partitions, written) in begun {
-        let written = broker.coordinators.end_transaction_markers(written).await;
+        let written = match written {
+            Some(written) => broker.coordinators.end_transaction_markers(written).await,
+            None => vec![Err(ErrorCode::UnknownServerError); partitions.len()],
+        };
         let outcomes = by_producer.entry(producer_id).or_default();
         for (partition, result) in partitions.into_iter().zip(written) {
             let error = result.err().unwrap_or(ErrorCode::None);
@@ -84,6 +92,11 @@ pub(crate) async fn serve(
     };
     request.answer(&response, out);
     Ok(Served::Answered)
+}
+
+/// Whether there can be such a marker. Apache Kafka fails to write another one, and answers so.
+const fn is_of_a_producer(marker: &TransactionMarker, transaction_version: i16) -> bool {
+    !marker.producer_id.is_none() && marker.producer_epoch.0 >= 0 && transaction_version >= 0
 }
 
 fn partition_result((index, error): (&i32, &ErrorCode)) -> WritableTxnMarkerPartitionResult {

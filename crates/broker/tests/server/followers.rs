@@ -521,6 +521,12 @@ fn a_fetch_of_who_is_no_replica_or_is_wrong_is_refused() {
         ..ask(topic, 0)
     };
     assert_eq!(follower.fetch(later), unknown);
+    // As in Apache Kafka, any negative number says nothing of an epoch.
+    let of_none = Ask {
+        leader_epoch: i32::MIN,
+        ..ask(topic, 0)
+    };
+    assert_eq!(follower.fetch(of_none), Heard::values(0, &["value"]));
     let beyond = Heard::error(ErrorCode::OffsetOutOfRange);
     assert_eq!(follower.fetch(ask(topic, 2)), beyond);
     // A run of the broker that is over.

@@ -174,6 +174,28 @@ fn markers_out_of_date_are_refused() {
 }
 
 #[test]
+fn a_marker_of_no_producer_is_not_written() {
+    let server = TestServer::start(&KEYS);
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    let of_no_version = Marker {
+        transaction_version: -1,
+        ..marker(7, 5, true)
+    };
+    for forged in [
+        marker(-1, 5, true),
+        marker(-9, 5, true),
+        marker(7, -1, true),
+        of_no_version,
+    ] {
+        let error = client.write_marker(&forged, "topic", 0);
+        assert_eq!(error, ErrorCode::UnknownServerError, "{forged:?}");
+    }
+    let fetched = client.fetch_committed("topic", 0, 0).fetched;
+    assert_eq!(fetched.last_stable_offset, 0);
+}
+
+#[test]
 fn zombies_and_forged_sequences_are_refused() {
     let server = TestServer::start(&KEYS);
     let mut client = server.connect();

@@ -121,22 +121,16 @@ impl Script {
                 let bump = words.contains(&"bump");
                 let (id, epoch) = (number('p').unwrap(), number('e').unwrap() as i16);
                 let sequence = number('s').map_or(-1, |sequence| sequence as i32);
-                let started = self.state.start_verification(
+                self.guard = self.state.start_verification(
                     ProducerId(id),
                     ProducerEpoch(epoch),
                     sequence,
                     bump,
                     0,
                 );
-                match started {
-                    Ok(guard) => {
-                        self.guard = guard;
-                        guard.map_or("open already".to_owned(), |guard| {
-                            format!("proof {}", guard.number)
-                        })
-                    }
-                    Err(error) => error.to_string(),
-                }
+                self.guard.map_or("open already".to_owned(), |guard| {
+                    format!("proof {}", guard.number)
+                })
             }
             "marker" | "offsets" => self.append(&words[1..], AppendOrigin::Coordinator),
             "replay" => self.append(&words[1..], AppendOrigin::Replication),
@@ -362,7 +356,7 @@ fn a_marker_voids_the_proof() {
 }
 
 #[test]
-fn a_transaction_waits_for_the_marker_of_the_one_before() {
+fn a_proof_from_before_a_marker_is_asked_for_again() {
     check(
         "require
          verify p1 e0 s0 bump
@@ -381,7 +375,7 @@ fn a_transaction_waits_for_the_marker_of_the_one_before() {
             require                  -> done
             verify p1 e0 s0 bump     -> proof 0
             p1 e0 s0 n1 txn          -> 0..=0  (unstable 0)
-            verify p1 e1 s0 bump     -> producer 1 has an earlier transaction that ends at this time  (unstable 0)
+            verify p1 e1 s0 bump     -> proof 1  (unstable 0)
             verify p1 e1 s0          -> proof 1  (unstable 0)
             marker p1 e1 commit c1 tv2 -> 1..=1  (unstable 0)
             verify p1 e1 s0 bump     -> proof 2  (unstable 0)
@@ -391,6 +385,24 @@ fn a_transaction_waits_for_the_marker_of_the_one_before() {
             p1 e1 s0 n1 txn          -> 3..=3  (unstable 0)
             marker p1 e2 commit c1 tv2 -> 4..=4  (unstable 0)
             p1 e1 s1 n1 txn          -> producer 1 has no verified transaction in this partition  (unstable 0)
+        "#]],
+    );
+}
+
+#[test]
+fn a_producer_goes_on_after_a_transaction_that_hangs() {
+    check(
+        "p1 e0 s0 n1 txn
+         require
+         verify p1 e1 s0 bump
+         p1 e1 s0 n1 txn
+         marker p1 e2 commit c1 tv2",
+        expect![[r#"
+            p1 e0 s0 n1 txn          -> 0..=0  (unstable 0)
+            require                  -> done  (unstable 0)
+            verify p1 e1 s0 bump     -> proof 0  (unstable 0)
+            p1 e1 s0 n1 txn          -> 1..=1  (unstable 0)
+            marker p1 e2 commit c1 tv2 -> 2..=2  (unstable 0)
         "#]],
     );
 }

@@ -69,7 +69,9 @@ pub(super) fn asked<'f, 'm>(
         let name = topic_ref(topic.topic, topic.topic_id, version);
         topic.partitions.into_iter().map(move |asked| {
             let request = FetchPartition {
-                current_leader_epoch: LeaderEpoch(asked.current_leader_epoch),
+                // In a fetch any negative number stands for none.
+                current_leader_epoch: LeaderEpoch(asked.current_leader_epoch)
+                    .max(LeaderEpoch::NONE),
                 fetch_offset: asked.fetch_offset,
                 last_fetched_epoch: LeaderEpoch(asked.last_fetched_epoch),
                 log_start_offset: asked.log_start_offset,
