@@ -12,7 +12,7 @@ use wire::ApiKey;
 /// How long a poll waits.
 const POLL: Duration = Duration::from_millis(50);
 /// More than any of the settings below, on a machine that is busy.
-const IN_TIME: Duration = Duration::from_secs(40);
+const IN_TIME: Duration = Duration::from_secs(120);
 
 /// Settings with which a test may wait for every timeout.
 const SHORT: &[(&str, &str)] = &[
