@@ -133,9 +133,7 @@ impl<D: Disk> MetadataLog<D> {
     /// The quorum as of `now`.
     pub fn describe_quorum(&self, now: Now) -> QuorumDescription {
         let described = self.replica.describe(now);
-        let mut described = described.expect("an opened metadata log is led by this node");
-        described.observers.retain(|one| self.is_node(one.id));
-        described
+        described.expect("an opened metadata log is led by this node")
     }
 
     /// The level of `kraft.version`.
@@ -144,9 +142,11 @@ impl<D: Disk> MetadataLog<D> {
     }
 
     /// Answers a Fetch of the log, and takes note of how far whoever asks has come, if that is a node of the
-    /// cluster: anybody may ask, by any id.
+    /// cluster, or was one when it was noted before and has not been silent since: anybody may ask, by any id.
     pub fn handle_fetch(&mut self, request: &FetchRequest, now: Now) -> FetchAnswer<D::File> {
-        let replica = request.replica.filter(|one| self.is_node(one.id));
+        let replica = request.replica.filter(|one| {
+            is_node(&self.image, one.id) || self.replica.knows_follower(one.id, now.monotonic)
+        });
         self.replica.handle_fetch(
             &FetchRequest {
                 replica,
@@ -154,12 +154,6 @@ impl<D: Disk> MetadataLog<D> {
             },
             now,
         )
-    }
-
-    /// Whether a broker or a controller of this id is registered.
-    fn is_node(&self, id: BrokerId) -> bool {
-        let cluster = &self.image().cluster;
-        cluster.broker(id).is_some() || cluster.controllers().contains_key(&id)
     }
 
     /// The quorum's log, which answers what other nodes ask beside that.
@@ -338,6 +332,12 @@ impl<D: Disk> MetadataLog<D> {
     pub fn close(&mut self, now_ms: i64) -> Result<(), AppendMetadataError> {
         Ok(self.replica.close(now_ms)?)
     }
+}
+
+/// Whether a broker or a controller of this id is registered.
+pub fn is_node(image: &MetadataImage, id: BrokerId) -> bool {
+    let cluster = &image.cluster;
+    cluster.broker(id).is_some() || cluster.controllers().contains_key(&id)
 }
 
 #[cfg(test)]

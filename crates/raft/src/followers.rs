@@ -53,10 +53,11 @@ impl Followers {
         leader_end_offset: i64,
         now: Now,
     ) {
-        if !self.0.contains_key(&replica) {
+        let nameless = self.take_nameless(replica);
+        let known = self.0.get(&replica).copied().or(nameless);
+        if known.is_none() {
             self.make_room(now.monotonic);
         }
-        let known = self.0.get(&replica);
         let mut caught_up_ms = known.map_or(-1, |known| known.last_caught_up_timestamp_ms);
         if offset >= leader_end_offset {
             caught_up_ms = caught_up_ms.max(now.wall_ms);
@@ -74,6 +75,26 @@ impl Followers {
                 last_caught_up_timestamp_ms: caught_up_ms,
             },
         );
+    }
+
+    /// The node's follower without a directory, which this one takes the place of: a node that is new fetches
+    /// before it knows what its directory is called.
+    fn take_nameless(&mut self, replica: ReplicaKey) -> Option<Follower> {
+        let nameless = ReplicaKey {
+            directory_id: Uuid::ZERO,
+            ..replica
+        };
+        (replica != nameless)
+            .then(|| self.0.remove(&nameless))
+            .flatten()
+    }
+
+    /// Whether the node was heard of lately.
+    pub(crate) fn knows(&self, id: BrokerId, now: MonotonicTime) -> bool {
+        let [first, last] = [Uuid::ZERO, Uuid::from_u128(u128::MAX)]
+            .map(|directory_id| ReplicaKey { id, directory_id });
+        let mut of_node = self.0.range(first..=last);
+        of_node.any(|(_, follower)| !follower.is_silent(now))
     }
 
     /// Those that were heard of lately.
@@ -161,6 +182,41 @@ mod tests {
         assert_eq!(ids(300_999), [5, 6]);
         assert_eq!(ids(301_000), [6]);
         assert_eq!(ids(302_000), [0; 0]);
+    }
+
+    #[test]
+    fn a_directory_takes_the_place_of_none_of_the_same_node() {
+        let mut followers = Followers::default();
+        let named = |id, name| ReplicaKey {
+            directory_id: Uuid::from_u128(name),
+            ..key(id)
+        };
+        followers.fetched(key(5), 3, 3, Now::at_ms(1_000));
+        followers.fetched(key(6), 3, 3, Now::at_ms(1_000));
+        followers.fetched(named(5, 7), 3, 9, Now::at_ms(2_000));
+        // A directory that is another one is another replica.
+        followers.fetched(named(5, 8), 3, 9, Now::at_ms(2_000));
+        let described = followers.describe(MonotonicTime::from_ms(2_000));
+        let described = described.iter().map(|one| {
+            let directory = u128::from_be_bytes(one.directory_id.to_bytes());
+            (one.id.0, directory, one.last_caught_up_timestamp_ms)
+        });
+        let expect = [(5, 7, 1_000), (5, 8, -1), (6, 0, 1_000)];
+        assert_eq!(described.collect::<Vec<_>>(), expect);
+    }
+
+    #[test]
+    fn a_node_is_known_until_all_its_directories_are_silent() {
+        let mut followers = Followers::default();
+        let named = ReplicaKey {
+            directory_id: Uuid::from_u128(u128::MAX),
+            ..key(5)
+        };
+        followers.fetched(named, 0, 0, Now::at_ms(1_000));
+        followers.fetched(key(5), 0, 0, Now::at_ms(2_000));
+        let knows = |id, now_ms| followers.knows(BrokerId(id), MonotonicTime::from_ms(now_ms));
+        assert!(knows(5, 301_999) && !knows(5, 302_000));
+        assert!(!knows(4, 2_000) && !knows(6, 2_000));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::followers::ReplicaKey;
 use crate::messages::LeaderAndEpoch;
 use crate::replica::{QuorumMembership, Replica, RoleState};
 use metadata::SnapshotId;
-use model::{ErrorCode, LeaderEpoch, Now};
+use model::{BrokerId, ErrorCode, LeaderEpoch, MonotonicTime, Now};
 use std::sync::Arc;
 use storage::FileSlice;
 use storage::disk::{Disk, DiskFile, OpenMode};
@@ -147,6 +147,14 @@ impl<D: Disk> Replica<D> {
                     content,
                 }
             }
+        }
+    }
+
+    /// Whether a node has fetched the log that this one leads, and was heard of lately.
+    pub fn knows_follower(&self, id: BrokerId, now: MonotonicTime) -> bool {
+        match &self.role {
+            RoleState::Leader(leading) => leading.followers.knows(id, now),
+            _ => false,
         }
     }
 

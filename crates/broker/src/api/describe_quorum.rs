@@ -63,7 +63,10 @@ pub(crate) async fn serve(
     let error = described.as_ref().err().copied().unwrap_or(ErrorCode::None);
     let response = DescribeQuorumResponse {
         error_code: error.code(),
-        error_message: Some(error.message()),
+        error_message: Some(match error {
+            ErrorCode::None => "",
+            error => error.message(),
+        }),
         topics: topics.collect(),
         nodes: if is_valid {
             vec![node].into()

@@ -1,7 +1,7 @@
 //! Brokers whose controller is another node: a node that is both, and brokers that follow it, in one process.
 
 use crate::configs::{BROKER, BROKER_LOGGER, TOPIC, alter, set};
-use model::{BrokerId, ErrorCode};
+use model::{BrokerId, ErrorCode, Uuid};
 use std::path::Path;
 use tempfile::TempDir;
 use testkit::{Client, TestServer, batch, wait_until};
@@ -105,6 +105,27 @@ pub(crate) fn wait_for_leader(client: &mut Client, topic: &str, leader: i32) {
     wait_until(&format!("{topic} is led by {leader}"), || {
         leader_of(client, topic) == Some(leader)
     });
+}
+
+/// Who leads the quorum, and who follows it without a vote: nodes and their directories.
+pub(crate) fn leader_and_observers(client: &mut Client) -> (BrokerId, Vec<(BrokerId, Uuid)>) {
+    let partition = describe_quorum_request::PartitionData { partition_index: 0 };
+    let topic = describe_quorum_request::TopicData {
+        topic_name: "__cluster_metadata",
+        partitions: vec![partition].into(),
+    };
+    let request = DescribeQuorumRequest {
+        topics: vec![topic].into(),
+    };
+    let response = client.call(2, &request);
+    let response: DescribeQuorumResponse<'_> = response.read();
+    assert_eq!(response.error_message, Some(""));
+    let topic = response.topics.iter().next().expect("one topic");
+    let partition = topic.partitions.iter().next().expect("one partition");
+    assert_eq!(partition.error_message, Some(""));
+    let observers = partition.observers.iter();
+    let observers = observers.map(|one| (one.replica_id, one.replica_directory_id));
+    (partition.leader_id, observers.collect())
 }
 
 pub(crate) fn ids(client: &mut Client) -> Vec<i32> {
@@ -308,25 +329,10 @@ fn what_the_controller_decides_is_passed_on() {
     wait_until("the topic is gone", || {
         leader_of(&mut client, "topic").is_none()
     });
-    let partition = describe_quorum_request::PartitionData { partition_index: 0 };
-    let topic = describe_quorum_request::TopicData {
-        topic_name: "__cluster_metadata",
-        partitions: vec![partition].into(),
-    };
-    let request = DescribeQuorumRequest {
-        topics: vec![topic].into(),
-    };
-    let response = client.call(2, &request);
-    let response: DescribeQuorumResponse<'_> = response.read();
-    let topic = response.topics.iter().next().expect("one topic");
-    let partition = topic.partitions.iter().next().expect("one partition");
-    assert_eq!(partition.leader_id, BrokerId(1));
-    let observers: Vec<BrokerId> = partition
-        .observers
-        .iter()
-        .map(|one| one.replica_id)
-        .collect();
-    assert!(observers.contains(&BrokerId(2)), "{observers:?}");
+    let (leader, observers) = leader_and_observers(&mut client);
+    assert_eq!(leader, BrokerId(1));
+    let is_own = |one: &(BrokerId, Uuid)| one.0 == BrokerId(2);
+    assert!(observers.iter().any(is_own), "{observers:?}");
     let response = client.call(
         4,
         &ApiVersionsRequest {

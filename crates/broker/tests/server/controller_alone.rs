@@ -1,7 +1,10 @@
 //! A controller without a broker: what it keeps, what it serves, and brokers that live by it.
 
-use crate::cluster::{HEARTBEATS, SESSION, create_on, ids, leader_of, wait_for_leader};
+use crate::cluster::{
+    HEARTBEATS, SESSION, create_on, ids, leader_and_observers, leader_of, wait_for_leader,
+};
 use crate::configs::{BROKER, TOPIC, alter, set};
+use crate::unregister::unregister;
 use model::{BrokerId, ErrorCode};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +13,7 @@ use testkit::{Client, TestServer, batch, wait_until};
 use wire::messages::alter_configs_request::{AlterConfigsResource, AlterableConfig};
 use wire::messages::{
     AlterConfigsRequest, AlterConfigsResponse, ApiVersionsRequest, ApiVersionsResponse,
-    DescribeClusterRequest, DescribeClusterResponse, MetadataRequest, UnregisterBrokerRequest,
-    UnregisterBrokerResponse,
+    DescribeClusterRequest, DescribeClusterResponse, MetadataRequest,
 };
 
 const CONTROLLER_ID: &str = "3000";
@@ -128,6 +130,30 @@ fn brokers_live_by_a_controller_without_a_broker() {
     quorum.running().stop();
 }
 
+/// A broker fetches before its new directory has a name, and goes on when it is unregistered.
+#[test]
+fn a_broker_is_one_observer_as_long_as_it_fetches() {
+    let mut quorum = Quorum::start();
+    let (one, two) = (quorum.broker("1"), quorum.broker("2"));
+    let mut client = quorum.connect();
+    let mut are_told = |what: &str| {
+        wait_until(what, || {
+            let (_, told) = leader_and_observers(&mut client);
+            let ids: Vec<i32> = told.iter().map(|(id, _)| id.0).collect();
+            ids == [1, 2] && told.iter().all(|(_, directory)| !directory.is_zero())
+        });
+    };
+    are_told("each has one directory");
+    let unregistered = unregister(&mut quorum.connect(), 2);
+    assert_eq!(unregistered, ErrorCode::None);
+    wait_until("the broker is forgotten", || ids(&mut one.connect()) == [1]);
+    are_told("it is told of as before");
+    for broker in [one, two] {
+        broker.crash();
+    }
+    quorum.running().stop();
+}
+
 #[test]
 fn a_controller_keeps_the_metadata_and_no_partitions() {
     let mut quorum = Quorum::start();
@@ -216,15 +242,8 @@ fn a_controller_serves_what_is_the_controllers() {
     client.send(13, &MetadataRequest::default());
     client.assert_closed();
     broker.stop();
-    let mut client = quorum.connect();
-    let answer = client.call(
-        0,
-        &UnregisterBrokerRequest {
-            broker_id: BrokerId(1),
-        },
-    );
-    let response: UnregisterBrokerResponse<'_> = answer.read();
-    assert_eq!(ErrorCode::from_code(response.error_code), ErrorCode::None);
+    let unregistered = unregister(&mut quorum.connect(), 1);
+    assert_eq!(unregistered, ErrorCode::None);
 }
 
 /// What a broker cannot take is refused by that broker, in either request, and the rest goes on.

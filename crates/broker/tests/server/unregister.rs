@@ -1,11 +1,12 @@
 //! Brokers that the cluster forgets.
 
 use model::{BrokerId, ErrorCode};
-use testkit::TestServer;
+use testkit::{Client, TestServer};
 use wire::messages::{UnregisterBrokerRequest, UnregisterBrokerResponse};
 
-fn unregister(server: &TestServer, broker_id: i32) -> ErrorCode {
-    let answer = server.connect().call(
+/// Lets a cluster forget a broker.
+pub(crate) fn unregister(client: &mut Client, broker_id: i32) -> ErrorCode {
+    let answer = client.call(
         0,
         &UnregisterBrokerRequest {
             broker_id: BrokerId(broker_id),
@@ -18,7 +19,10 @@ fn unregister(server: &TestServer, broker_id: i32) -> ErrorCode {
 #[test]
 fn a_broker_that_is_not_there_cannot_be_forgotten() {
     let server = TestServer::start(&[]);
-    assert_eq!(unregister(&server, 99), ErrorCode::BrokerIdNotRegistered);
+    assert_eq!(
+        unregister(&mut server.connect(), 99),
+        ErrorCode::BrokerIdNotRegistered
+    );
     server.assert_serves();
 }
 
@@ -32,8 +36,11 @@ fn a_broker_that_runs_is_forgotten_until_it_starts_again() {
     client
         .produce("topic", 0, &testkit::batch(&["a"]))
         .assert_accepted();
-    assert_eq!(unregister(&server, 1), ErrorCode::None);
-    assert_eq!(unregister(&server, 1), ErrorCode::BrokerIdNotRegistered);
+    assert_eq!(unregister(&mut server.connect(), 1), ErrorCode::None);
+    assert_eq!(
+        unregister(&mut server.connect(), 1),
+        ErrorCode::BrokerIdNotRegistered
+    );
     assert_eq!(client.brokers().len(), 0);
     let refused = client.produce("topic", 0, &testkit::batch(&["b"]));
     assert_eq!(refused.error, ErrorCode::NotLeaderOrFollower);

@@ -632,12 +632,12 @@ fn no_directory_is_made_beside_metadata_that_know_of_none() {
     prepare_known(&disk, &["/a", "/b"], true, None).expect("formatted");
 }
 
-/// Anybody may fetch, and call itself what it likes.
+/// Anybody may fetch, and call itself what it likes. Who was registered is told of as long as it fetches.
 #[test]
-fn only_nodes_of_the_cluster_are_told_as_observers() {
+fn only_who_was_a_node_of_the_cluster_is_told_as_an_observer() {
     let mut log = open(&new_disk()).expect("new");
     let id = BrokerId(7);
-    let mut observers = |records: &[MetadataRecord]| -> Vec<BrokerId> {
+    let mut observers = |records: &[MetadataRecord], now_ms| -> Vec<BrokerId> {
         if !records.is_empty() {
             log.append(records, 2_000).expect("fits");
         }
@@ -653,12 +653,12 @@ fn only_nodes_of_the_cluster_are_told_as_observers() {
             max_wait_ms: 0,
             max_bytes: 1,
         };
-        let answer = log.handle_fetch(&fetch, Now::at_ms(3_000));
+        let answer = log.handle_fetch(&fetch, Now::at_ms(now_ms));
         assert_eq!(answer.error, model::ErrorCode::None);
-        let described = log.describe_quorum(Now::at_ms(3_000));
+        let described = log.describe_quorum(Now::at_ms(now_ms));
         described.observers.iter().map(|one| one.id).collect()
     };
-    assert_eq!(observers(&[]), []);
+    assert_eq!(observers(&[], 3_000), []);
     let registration = BrokerRegistration {
         id,
         epoch: BrokerEpoch(8),
@@ -673,10 +673,13 @@ fn only_nodes_of_the_cluster_are_told_as_observers() {
         cordoned_directories: None,
     };
     let registered = MetadataRecord::RegisterBroker(registration);
-    assert_eq!(observers(&[registered]), [id]);
+    assert_eq!(observers(&[registered], 3_000), [id]);
     let unregistered = MetadataRecord::UnregisterBroker {
         broker_id: id,
         broker_epoch: BrokerEpoch(8),
     };
-    assert_eq!(observers(&[unregistered]), []);
+    assert_eq!(observers(&[unregistered], 3_000), [id]);
+    assert_eq!(observers(&[], 302_999), [id]);
+    // Five minutes of silence later it is anybody.
+    assert_eq!(observers(&[], 602_999), []);
 }
