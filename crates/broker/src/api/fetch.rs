@@ -155,8 +155,7 @@ pub(crate) async fn serve(
     };
     read_or_wait(broker, &context, &mut parts, &mut limits, turn).await;
     report_failures(broker, &parts);
-    let (error, session_id, mut told) =
-        conclude(broker, &message, request, &context, parts, &limits);
+    let (error, session_id, mut told) = conclude(broker, request, &context, parts, &limits);
     let follower = limits.follower.as_ref();
     follower.inspect(|one| one.count_throttled(&told));
     // As in Kafka's answers, what does not exist follows what could be read.
@@ -370,7 +369,6 @@ fn report_failures(broker: &Broker, parts: &[Part]) {
 /// Tells the session what was found; what is left are the partitions that the client hears of.
 fn conclude(
     broker: &Broker,
-    message: &FetchRequest<'_>,
     request: &Request<'_>,
     context: &FetchContext,
     mut parts: Vec<Part>,
@@ -381,8 +379,7 @@ fn conclude(
     match context {
         FetchContext::Sessionless => (ErrorCode::None, INVALID_SESSION_ID, parts),
         FetchContext::Full => {
-            let is_wanted = request.version >= 7 && !message.topics.is_empty();
-            let session_id = match is_wanted && !are_too_many_unknown {
+            let session_id = match request.version >= 7 && !are_too_many_unknown {
                 true => create_session(broker, request, &parts, limits),
                 false => INVALID_SESSION_ID,
             };

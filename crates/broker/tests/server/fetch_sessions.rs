@@ -118,6 +118,25 @@ fn sessions_that_never_were_are_unknown() {
 }
 
 #[test]
+fn a_session_may_begin_without_partitions() {
+    let server = TestServer::start(&[]);
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    client.produce("topic", 0, &batch(&["a"])).assert_accepted();
+    let (error, id, told) = fetch(&mut client, (0, 0), &[], &[]);
+    assert_eq!((error, told), (ErrorCode::None, vec![]));
+    assert_ne!(id, 0);
+    let (error, same, told) = fetch(&mut client, (id, 1), &[(0, 0)], &[]);
+    assert_eq!((error, same), (ErrorCode::None, id));
+    assert_eq!(told, [(0, values(&["a"]))]);
+    // One that still has none at its second fetch ends.
+    let (_, id, _) = fetch(&mut client, (0, 0), &[], &[]);
+    let (error, none, _) = fetch(&mut client, (id, 1), &[], &[]);
+    assert_eq!((error, none), (ErrorCode::None, 0));
+    server.assert_serves();
+}
+
+#[test]
 fn errors_are_told_in_a_session() {
     let server = TestServer::start(&[]);
     let mut client = server.connect();
