@@ -130,7 +130,7 @@ impl<T> ActiveController<T> {
     }
 
     /// The broker is that of this process, and this controller leads alone: it is always live.
-    pub const fn keep_own_broker(&mut self, broker_id: BrokerId) {
+    pub fn keep_own_broker(&mut self, broker_id: BrokerId) {
         self.sessions.keep_own(broker_id);
     }
 

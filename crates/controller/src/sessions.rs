@@ -10,7 +10,7 @@
 //! Invariants:
 //! - A contact counts for one registration: a broker that registers anew begins without any.
 //! - The broker in the process of a controller that leads alone is always live: it can be no more dead than
-//!   the controller.
+//!   the controller. Who has its id by another registration is heard of, or is fenced, as any other.
 
 use metadata::{BrokerRegistration, MetadataImage};
 use model::MonotonicTime;
@@ -75,8 +75,9 @@ pub struct Sessions {
     contacts: BrokerContacts,
     timeout_ms: i64,
     brokers: BTreeMap<BrokerId, Session>,
-    /// The broker of this process, if the controller leads alone.
-    own: Option<BrokerId>,
+    /// The registration of the broker of this process, if the controller leads alone. It stays as it is when that
+    /// registration goes: it is back if the log has not taken the record, and its epoch is no other's.
+    own: Option<(BrokerId, BrokerEpoch)>,
 }
 
 impl Sessions {
@@ -101,27 +102,35 @@ impl Sessions {
         &self.contacts
     }
 
-    /// The broker is that of this process, and the controller leads alone.
-    pub const fn keep_own(&mut self, broker_id: BrokerId) {
-        self.own = Some(broker_id);
+    /// The registration of a broker is that of this process, and the controller leads alone.
+    pub fn keep_own(&mut self, broker_id: BrokerId) {
+        let session = self.brokers.get(&broker_id);
+        self.own = session.map(|session| (broker_id, session.epoch));
     }
 
     /// The registration of a broker is that of a process that is gone.
     pub fn end(&mut self, broker_id: BrokerId) {
-        self.own = self.own.filter(|own| *own != broker_id);
+        self.own = self.own.filter(|(own, _)| *own != broker_id);
         if let Some(contact) = self.contacts.registered.lock().get_mut(&broker_id) {
             contact.at = None;
         }
     }
 
-    /// The broker that is always live.
-    pub const fn own(&self) -> Option<BrokerId> {
-        self.own
+    /// The broker of this process, registered or not.
+    pub fn own_id(&self) -> Option<BrokerId> {
+        self.own.map(|(id, _)| id)
+    }
+
+    /// Whether the registration of a broker is that of this process, which is always live.
+    pub fn is_own(&self, broker_id: BrokerId) -> bool {
+        let session = self.brokers.get(&broker_id);
+        let registered = session.map(|session| (broker_id, session.epoch));
+        registered.is_some() && registered == self.own
     }
 
     /// Whether the registration of a broker was heard of in time, fenced or not.
     pub fn is_live(&self, broker_id: BrokerId, now: MonotonicTime) -> bool {
-        self.own == Some(broker_id)
+        self.is_own(broker_id)
             || self
                 .contacts
                 .of(broker_id)
@@ -132,7 +141,7 @@ impl Sessions {
     /// heard of it until then.
     pub fn next_expiry(&self, image: &MetadataImage) -> Option<(MonotonicTime, BrokerId)> {
         let brokers = image.cluster.brokers().values();
-        let unfenced = brokers.filter(|broker| !broker.is_fenced && self.own != Some(broker.id));
+        let unfenced = brokers.filter(|broker| !broker.is_fenced && !self.is_own(broker.id));
         let expiry = |broker: &BrokerRegistration| {
             let heard = self.contacts.of(broker.id).unwrap_or(MonotonicTime::MIN);
             (self.expiry_of(heard), broker.id)
@@ -157,7 +166,7 @@ impl Sessions {
             return false;
         };
         let brokers = image.cluster.brokers().values();
-        let mut active = brokers.filter(|other| other.is_active() && self.own != Some(other.id));
+        let mut active = brokers.filter(|other| other.is_active() && !self.is_own(other.id));
         active.all(|other| {
             let session = self.session(other);
             session.is_some_and(|session| session.metadata_offset >= offset)

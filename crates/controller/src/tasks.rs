@@ -118,6 +118,6 @@ impl Tasks {
 /// Whether the broker of this process is the only node of the cluster.
 fn is_alone(image: &MetadataImage, sessions: &Sessions) -> bool {
     let cluster = &image.cluster;
-    let mut nodes = cluster.brokers().keys().chain(cluster.controllers().keys());
-    nodes.all(|id| sessions.own() == Some(*id))
+    let (mut brokers, mut controllers) = (cluster.brokers().keys(), cluster.controllers().keys());
+    brokers.all(|id| sessions.is_own(*id)) && controllers.all(|id| sessions.own_id() == Some(*id))
 }

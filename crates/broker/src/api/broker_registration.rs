@@ -4,6 +4,8 @@
 //!   lowest level is 0.
 //! - The id of this node is INVALID_REGISTRATION where it runs no broker: two processes of one id are told
 //!   apart by nobody. So is a negative id, which Kafka's controller takes.
+//! - The broker of this node is always live: its id is DUPLICATE_BROKER_REGISTRATION. Once it is unregistered its
+//!   id is anybody's, as with Kafka's controller, and whoever takes it is fenced when it is silent.
 
 use super::{Request, Served};
 use crate::api::cluster_node::ClusterNode;

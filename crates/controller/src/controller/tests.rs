@@ -6,7 +6,7 @@ use crate::brokers::NewRegistration;
 use crate::create_topics::NewTopic;
 use crate::heartbeats::BrokerHeartbeat;
 use crate::metadata_log::tests::{fixed_voter, new_disk, open, open_with};
-use crate::requests::{CreateTopics, RegisterBroker, UnfenceBroker};
+use crate::requests::{CreateTopics, RegisterBroker, UnfenceBroker, UnregisterBroker};
 use crate::test_cluster::TestCluster;
 use crate::update_features::{FeatureUpdate, UpgradeType};
 use crate::{UpdateFeatures, broker_features};
@@ -140,6 +140,20 @@ fn registration(broker_id: BrokerId, incarnation: u128) -> RegisterBroker {
     }
 }
 
+/// Of a broker that has followed all metadata and wants to serve.
+fn heartbeat(broker_id: BrokerId, broker_epoch: BrokerEpoch) -> BrokerHeartbeat {
+    BrokerHeartbeat {
+        broker_id,
+        broker_epoch,
+        metadata_offset: i64::MAX,
+        wants_fence: false,
+        wants_shut_down: false,
+        offline_directories: Vec::new(),
+        cordoned_directories: None,
+        deadline: MonotonicTime::MAX,
+    }
+}
+
 fn create(topic: &str) -> CreateTopics {
     CreateTopics {
         topics: vec![NewTopic::of_defaults(topic)],
@@ -266,14 +280,8 @@ fn each_step_in_the_life_of_a_broker_is_told_once() {
         ["2 Registered(AAAAAAAAAAAAAAAAAAAACA)"]
     );
     let heartbeat = |broker_epoch, wants_shut_down| BrokerHeartbeat {
-        broker_id: other,
-        broker_epoch,
-        metadata_offset: i64::MAX,
-        wants_fence: false,
         wants_shut_down,
-        offline_directories: Vec::new(),
-        cordoned_directories: None,
-        deadline: MonotonicTime::MAX,
+        ..heartbeat(other, broker_epoch)
     };
     for expect in [&["2 Unfenced"] as &[_], &[]] {
         world
@@ -314,4 +322,45 @@ fn each_step_in_the_life_of_a_broker_is_told_once() {
     world.disk.set_full(false);
     let _ = world.controller.flush(now);
     assert_eq!(world.transitions(), [""; 0]);
+}
+
+/// Nobody is fenced but for silence, and whoever has the own broker's id is no more than that.
+#[test]
+fn who_takes_the_id_of_the_unregistered_own_broker_is_fenced_when_it_is_silent() {
+    let mut world = World::new();
+    // The own broker sends no heartbeats.
+    world.ticks(60_000);
+    let unregister = UnregisterBroker { broker_id: BROKER };
+    let duplicate = world.decide(registration(BROKER, 8), 60_000);
+    let duplicate = duplicate.expect_err("the own broker lives").code;
+    assert_eq!(duplicate, ErrorCode::DuplicateBrokerRegistration);
+    world.decide(unregister, 60_000).expect("it is registered");
+    let epoch = world.decide(registration(BROKER, 8), 60_000);
+    let broker_epoch = epoch.expect("nobody has the id");
+    world
+        .decide(heartbeat(BROKER, broker_epoch), 60_000)
+        .expect("its epoch");
+    let is_fenced = |world: &World| {
+        let cluster = &world.controller.log.image().cluster;
+        cluster.broker(BROKER).expect("it is registered").is_fenced
+    };
+    assert!(!is_fenced(&world));
+    world.ticks(68_999);
+    assert!(!is_fenced(&world));
+    world.ticks(69_000);
+    assert!(is_fenced(&world));
+}
+
+/// An unregistration that is not in the log has never been.
+#[test]
+fn the_own_broker_stays_live_when_the_log_does_not_take_its_unregistration() {
+    let mut world = World::new();
+    world.disk.set_full(true);
+    world.stage(UnregisterBroker { broker_id: BROKER }, "lost");
+    assert_eq!(world.flush().2, ["lost"]);
+    world.disk.set_full(false);
+    world.ticks(3_000);
+    assert_eq!(world.controller.next_tick(), None, "it is alone");
+    let cluster = &world.controller.log.image().cluster;
+    assert!(!cluster.broker(BROKER).expect("it is back").is_fenced);
 }
