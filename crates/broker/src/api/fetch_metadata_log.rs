@@ -38,7 +38,9 @@ pub(crate) async fn serve(
         Some(fetch) => match answer(server, fetch).await {
             Ok((answer, bytes)) => {
                 if answer.shows_loss(&fetch) {
-                    server.foreign_nodes.tell_ahead(context.peer, &fetch);
+                    let (image, cluster_id) = (server.node.image(), message.cluster_id);
+                    let foreign_nodes = &server.foreign_nodes;
+                    foreign_nodes.tell_ahead(context.peer, &image, cluster_id, &fetch);
                 }
                 respond(server, context, request, (&answer, &bytes), out);
                 return Ok(Served::Answered);

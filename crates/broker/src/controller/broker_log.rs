@@ -1,14 +1,9 @@
 //! What an operator reads of brokers in the log of their controller: a line for each step in the life of one,
 //! and for each cause that keeps one from being registered.
 
-use crate::scheduling::log_rate_limit::LogRateLimit;
+use crate::scheduling::log_rate_limit::LogRateLimits;
 use controller::{BrokerTransition, BrokerTransitionKind, FencingCause};
 use model::{BrokerId, ErrorCode};
-use parking_lot::Mutex;
-use std::collections::BTreeMap;
-
-/// So many brokers that are refused are told apart: anybody may ask, by any id.
-const REFUSED_MAX: usize = 100;
 
 /// Logs a step in the life of a broker.
 pub(super) fn log_transition(transition: &BrokerTransition, session_timeout_ms: i64) {
@@ -42,43 +37,24 @@ pub(super) fn log_transition(transition: &BrokerTransition, session_timeout_ms: 
     }
 }
 
-/// Brokers whose registration was refused, and why: a broker asks again every second, and is told of once until
-/// the cause is another one.
-#[derive(Debug)]
+/// Brokers whose registration was refused, and why: a broker asks again every second, and is told of once a minute
+/// for each cause.
+#[derive(Debug, Default)]
 pub(crate) struct RefusedRegistrations {
-    told: Mutex<BTreeMap<BrokerId, ErrorCode>>,
-    /// Of more brokers than are told apart.
-    others: LogRateLimit,
-}
-
-impl Default for RefusedRegistrations {
-    fn default() -> Self {
-        Self {
-            told: Mutex::default(),
-            others: LogRateLimit::once_a_minute(),
-        }
-    }
+    told: LogRateLimits<(BrokerId, ErrorCode)>,
 }
 
 impl RefusedRegistrations {
     /// A registration is refused.
     pub(crate) fn refused(&self, broker_id: BrokerId, code: ErrorCode, reason: &str) {
-        if self.is_news(broker_id, code) {
-            tracing::warn!(%broker_id, %code, reason, "a broker is not registered");
+        if let Some(not_logged) = self.told.due((broker_id, code)) {
+            tracing::warn!(%broker_id, %code, reason, not_logged, "a broker is not registered");
         }
     }
 
     /// The broker has registered.
     pub(crate) fn registered(&self, broker_id: BrokerId) {
-        self.told.lock().remove(&broker_id);
-    }
-
-    fn is_news(&self, broker_id: BrokerId, code: ErrorCode) -> bool {
-        let mut told = self.told.lock();
-        match told.len() < REFUSED_MAX || told.contains_key(&broker_id) {
-            true => told.insert(broker_id, code) != Some(code),
-            false => self.others.due().is_some(),
-        }
+        self.told.forget(|(id, _)| *id == broker_id);
     }
 }
 
@@ -89,16 +65,18 @@ mod tests {
     #[test]
     fn a_broker_that_is_refused_again_is_told_of_once_for_each_cause() {
         let refused = RefusedRegistrations::default();
-        let duplicate = ErrorCode::DuplicateBrokerRegistration;
-        assert!(refused.is_news(BrokerId(1), duplicate));
-        assert!(!refused.is_news(BrokerId(1), duplicate));
-        assert!(refused.is_news(BrokerId(2), duplicate));
-        assert!(refused.is_news(BrokerId(1), ErrorCode::UnsupportedVersion));
-        assert!(!refused.is_news(BrokerId(1), ErrorCode::UnsupportedVersion));
+        let is_told = |id, code| refused.told.due((BrokerId(id), code)).is_some();
+        let [duplicate, version] = [
+            ErrorCode::DuplicateBrokerRegistration,
+            ErrorCode::UnsupportedVersion,
+        ];
+        assert!(is_told(1, duplicate) && is_told(2, duplicate));
+        assert!(is_told(1, version));
+        for _ in 0..3 {
+            assert!(!is_told(1, duplicate) && !is_told(1, version));
+        }
         refused.registered(BrokerId(1));
-        assert!(refused.is_news(BrokerId(1), duplicate));
-        let others = (3..1_000).map(BrokerId);
-        let told = others.filter(|id| refused.is_news(*id, duplicate));
-        assert_eq!(told.count(), REFUSED_MAX - 2 + 1);
+        assert!(is_told(1, duplicate) && is_told(1, version));
+        assert!(!is_told(2, duplicate));
     }
 }
