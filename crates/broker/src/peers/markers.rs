@@ -8,19 +8,21 @@ use super::endpoints::PeerNode;
 use super::questions::{AllOutcomes, AnsweredErrors, Question, by_topic};
 use connection::Error;
 use coordinator::transaction::MarkersToWrite;
-use model::{BrokerId, ErrorCode, TopicPartition};
+use model::{BrokerId, ErrorCode, ProducerId, TopicPartition};
 use wire::messages::write_txn_markers_request::{WritableTxnMarker, WritableTxnMarkerTopic};
 use wire::messages::{WriteTxnMarkersRequest, WriteTxnMarkersResponse};
 
 impl Question for MarkersToWrite {
+    type Key = ProducerId;
+
     const WITHOUT_BROKER: Option<ErrorCode> = None;
 
     fn partitions(&self) -> &[TopicPartition] {
         &self.partitions
     }
 
-    fn is_like(&self, other: &Self) -> bool {
-        self.shares_answer_with(other)
+    fn key(&self) -> ProducerId {
+        self.answer_key()
     }
 
     async fn call(
@@ -177,7 +179,7 @@ mod tests {
     #[test]
     fn a_producer_has_one_marker_in_a_request() {
         let of = |producer_id| markers(producer_id, &[("a", 0)]);
-        assert!(of(5).is_like(&of(5)));
-        assert!(!of(5).is_like(&of(6)));
+        assert_eq!(of(5).key(), of(5).key());
+        assert_ne!(of(5).key(), of(6).key());
     }
 }

@@ -60,9 +60,9 @@ impl<T> Sending<T> {
         self.to
     }
 
-    /// What goes in the next request: of what waits, in its order, everything that `fits` with what was taken
-    /// before it. The first one always goes. `None` when nothing waits: it has ended then.
-    pub(super) fn next(&mut self, mut fits: impl FnMut(&[T], &T) -> bool) -> Option<Vec<T>> {
+    /// What goes in the next request: of what waits, in its order, everything of which `is_taken` says so, which is
+    /// asked of each once. The first one always goes. `None` when nothing waits: it has ended then.
+    pub(super) fn next(&mut self, mut is_taken: impl FnMut(&T) -> bool) -> Option<Vec<T>> {
         let mut waiting = self.outbox.waiting.lock();
         let all = waiting.get_mut(&self.to).map(std::mem::take);
         let mut all = all.unwrap_or_default().into_iter();
@@ -71,9 +71,10 @@ impl<T> Sending<T> {
             waiting.remove(&self.to);
             return None;
         };
+        is_taken(&first);
         let (mut taken, mut left) = (vec![first], Vec::new());
         for one in all {
-            match fits(&taken, &one) {
+            match is_taken(&one) {
                 true => taken.push(one),
                 false => left.push(one),
             }
@@ -99,7 +100,7 @@ mod tests {
     const ONE: BrokerId = BrokerId(1);
     const TWO: BrokerId = BrokerId(2);
 
-    fn all(_: &[i32], _: &i32) -> bool {
+    const fn all(_: &i32) -> bool {
         true
     }
 
@@ -128,11 +129,18 @@ mod tests {
         for one in [1, 2, 1, 3, 2] {
             assert!(outbox.add(ONE, one).is_none());
         }
-        let is_new = |taken: &[i32], one: &i32| !taken.contains(one);
-        assert_eq!(sending.next(is_new), Some(vec![1, 2, 3]));
-        assert_eq!(sending.next(is_new), Some(vec![1, 2]));
-        assert_eq!(sending.next(is_new), Some(vec![1]));
-        assert_eq!(sending.next(is_new), None);
+        let mut next = || {
+            let mut taken = Vec::new();
+            sending.next(|one| {
+                let is_new = !taken.contains(one);
+                taken.push(*one);
+                is_new
+            })
+        };
+        assert_eq!(next(), Some(vec![1, 2, 3]));
+        assert_eq!(next(), Some(vec![1, 2]));
+        assert_eq!(next(), Some(vec![1]));
+        assert_eq!(next(), None);
     }
 
     #[test]
@@ -140,7 +148,7 @@ mod tests {
         let outbox = Arc::new(Outbox::default());
         let one = Arc::new(());
         let mut sending = outbox.add(ONE, one.clone()).expect("nobody sends");
-        drop(sending.next(|_, _| true));
+        drop(sending.next(|_| true));
         assert!(outbox.add(ONE, one.clone()).is_none());
         drop(sending);
         assert_eq!(Arc::strong_count(&one), 1);

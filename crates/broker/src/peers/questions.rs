@@ -12,7 +12,7 @@ use crate::scheduling::log_rate_limit::LogRateLimit;
 use crate::settings::node::Node;
 use connection::Error;
 use model::{BrokerId, ErrorCode, TopicPartition};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -21,14 +21,17 @@ const PARTITIONS_MAX: usize = 10_000;
 
 /// Something that a broker is asked about partitions.
 pub(super) trait Question: Clone + Send + Sync + Sized + 'static {
+    /// What an answer tells questions apart by.
+    type Key: Ord;
+
     /// What is answered for each partition when the metadata have no such broker; `None` stands for no answer.
     const WITHOUT_BROKER: Option<ErrorCode>;
 
     /// The partitions.
     fn partitions(&self) -> &[TopicPartition];
 
-    /// Whether an answer does not tell this question from that one.
-    fn is_like(&self, other: &Self) -> bool;
+    /// That of this question.
+    fn key(&self) -> Self::Key;
 
     /// Asks a broker, with one request; an outcome for each partition of each question.
     fn call(
@@ -77,7 +80,7 @@ impl<Q: Question> Questions<Q> {
     }
 
     async fn ask_all(self: Arc<Self>, mut sending: Sending<PendingQuestion<Q>>) {
-        while let Some(asked) = sending.next(fits) {
+        while let Some(asked) = next(&mut sending) {
             let (questions, senders): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
             let outcomes = match self.call(sending.to(), &questions).await {
                 Ok(outcomes) => outcomes,
@@ -107,12 +110,18 @@ impl<Q: Question> Questions<Q> {
     }
 }
 
-/// Whether a question goes in a request with others.
-fn fits<Q: Question>(taken: &[PendingQuestion<Q>], one: &PendingQuestion<Q>) -> bool {
-    let counts = taken.iter().map(|(asked, _)| asked.partitions().len());
-    let mut asked = taken.iter().map(|(asked, _)| asked);
-    counts.sum::<usize>() + one.0.partitions().len() <= PARTITIONS_MAX
-        && asked.all(|taken| !taken.is_like(&one.0))
+/// The questions of the next request: one of a kind, and no more than there is room for.
+fn next<Q: Question>(sending: &mut Sending<PendingQuestion<Q>>) -> Option<Vec<PendingQuestion<Q>>> {
+    let (mut keys, mut count) = (BTreeSet::new(), 0);
+    sending.next(|(question, _)| {
+        let with_this = count + question.partitions().len();
+        let fits = keys.is_empty() || with_this <= PARTITIONS_MAX;
+        let is_taken = fits && keys.insert(question.key());
+        if is_taken {
+            count = with_this;
+        }
+        is_taken
+    })
 }
 
 /// The same outcome for all.
@@ -171,19 +180,24 @@ impl<'a, K: Ord + Copy> AnsweredErrors<'a, K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
+    /// Its number, its partitions, and how often it was looked at.
     #[derive(Debug, Clone)]
-    struct Numbered(i32, Vec<TopicPartition>);
+    struct Numbered(i32, Vec<TopicPartition>, Arc<AtomicUsize>);
 
     impl Question for Numbered {
+        type Key = i32;
+
         const WITHOUT_BROKER: Option<ErrorCode> = None;
 
         fn partitions(&self) -> &[TopicPartition] {
             &self.1
         }
 
-        fn is_like(&self, other: &Self) -> bool {
-            self.0 == other.0
+        fn key(&self) -> i32 {
+            self.2.fetch_add(1, Ordering::Relaxed);
+            self.0
         }
 
         async fn call(_: &PeerConnections, _: &PeerNode, _: &[Self]) -> Result<AllOutcomes, Error> {
@@ -197,11 +211,41 @@ mod tests {
     fn a_request_has_one_question_of_a_kind_and_its_partitions_are_bounded() {
         let asked = |number, count: usize| {
             let partitions = vec![TopicPartition::new("a", 0); count];
-            (Numbered(number, partitions), Outcomes::new(count).0)
+            let question = Numbered(number, partitions, Arc::default());
+            (question, Outcomes::new(count).0)
         };
-        let taken = [asked(5, 1), asked(6, PARTITIONS_MAX - 2)];
-        assert!(fits(&taken, &asked(7, 1)));
-        assert!(!fits(&taken, &asked(7, 2)));
-        assert!(!fits(&taken, &asked(5, 1)));
+        let outbox = Arc::new(Outbox::default());
+        let mut sending = outbox.add(BrokerId(1), asked(5, PARTITIONS_MAX + 1));
+        let sending = sending.as_mut().expect("nobody sends");
+        for (number, count) in [(5, 1), (6, PARTITIONS_MAX - 2), (7, 2), (6, 1), (8, 1)] {
+            assert!(outbox.add(BrokerId(1), asked(number, count)).is_none());
+        }
+        let mut taken = || -> Option<Vec<i32>> {
+            let taken = next(sending)?.into_iter();
+            Some(taken.map(|(question, _)| question.0).collect())
+        };
+        assert_eq!(taken(), Some(vec![5]));
+        assert_eq!(taken(), Some(vec![5, 6, 8]));
+        assert_eq!(taken(), Some(vec![7, 6]));
+        assert_eq!(taken(), None);
+    }
+
+    /// Whoever asks meanwhile waits until they are taken.
+    #[test]
+    fn each_question_is_looked_at_once_for_a_request() {
+        const COUNT: i32 = 5_000;
+        let outbox = Arc::new(Outbox::default());
+        let looked = Arc::new(AtomicUsize::new(0));
+        let asked = |number| {
+            let question = Numbered(number, Vec::new(), looked.clone());
+            (question, Outcomes::new(0).0)
+        };
+        let mut sending = outbox.add(BrokerId(1), asked(0)).expect("nobody sends");
+        for number in 1..COUNT {
+            assert!(outbox.add(BrokerId(1), asked(number)).is_none());
+        }
+        let taken = next(&mut sending).expect("they wait");
+        assert_eq!(taken.len(), COUNT as usize);
+        assert_eq!(looked.load(Ordering::Relaxed), COUNT as usize);
     }
 }

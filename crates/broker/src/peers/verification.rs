@@ -20,14 +20,16 @@ use wire::messages::{AddPartitionsToTxnRequest, AddPartitionsToTxnResponse};
 const BROKER_VERSION: i16 = 4;
 
 impl Question for PartitionsToAdd {
+    type Key = Box<str>;
+
     const WITHOUT_BROKER: Option<ErrorCode> = Some(ErrorCode::CoordinatorNotAvailable);
 
     fn partitions(&self) -> &[TopicPartition] {
         &self.partitions
     }
 
-    fn is_like(&self, other: &Self) -> bool {
-        self.shares_answer_with(other)
+    fn key(&self) -> Box<str> {
+        self.answer_key().into()
     }
 
     async fn call(
@@ -207,7 +209,7 @@ mod tests {
     #[test]
     fn a_request_names_a_transaction_once() {
         let of = |id| partitions(id, &[("a", 0)]);
-        assert!(of("one").is_like(&of("one")));
-        assert!(!of("one").is_like(&of("two")));
+        assert_eq!(of("one").key(), of("one").key());
+        assert_ne!(of("one").key(), of("two").key());
     }
 }

