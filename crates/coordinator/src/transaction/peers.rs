@@ -155,7 +155,7 @@ pub fn coordinator_of(
 mod tests {
     use super::*;
     use metadata::{MetadataRecord, Partition};
-    use model::{ProducerEpoch, ProducerId, Uuid};
+    use model::Uuid;
 
     /// The partitions of `topic` with these leaders, -1 for none.
     fn image(topic: &str, leaders: &[i32]) -> MetadataImage {
