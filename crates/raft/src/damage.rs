@@ -14,13 +14,15 @@
 //! A log that ends early where a batch does looks whole. So a server that stops in order leaves an
 //! empty file named after the end of what it had synced, which takes no room on a full disk: below
 //! that offset nothing is cut, and nothing may be missing. A server that finds damage while it runs
-//! knows more than the next start, halts, and leaves the same file.
+//! knows more than the next start, halts, and leaves the same file. Each start leaves another one in the
+//! log directory, as what lies in the folder of the log is lost with it.
 //!
 //! An older copy of the whole directory has its own such file, and looks whole. Those who follow the
 //! log know it, as they have more ([`crate::FetchAnswer::shows_loss`]).
 //!
 //! An observer writes what its leader sends, several batches at once; what it loses its leader has. Its
-//! log is not looked at here.
+//! log is not looked at here, but its file in the folder tells what is committed: a leader that has lost it
+//! does not make the observer's next start forget it.
 //!
 //! A mark of an orderly stop does not tell that the tail is whole: it may be older than that, as
 //! Apache Kafka takes it after it has appended.
@@ -48,7 +50,8 @@ const SYNCED_SUFFIX: &str = ".synced";
 /// # Errors
 /// When a batch is damaged that was durable once; when the disk fails.
 pub(crate) fn check<D: Disk>(disk: &D, directory: &Path, folder: &Path) -> Result<(), OpenError> {
-    check_noted(disk, folder)?;
+    check_noted(disk, folder, folder)?;
+    check_noted(disk, directory, folder)?;
     let segments = segments(disk, folder)?;
     let is_marked = disk.status(&directory.join(CLEAN_SHUTDOWN_FILE)).is_ok();
     for (index, (base_offset, path)) in segments.iter().enumerate() {
@@ -73,11 +76,28 @@ pub(crate) fn check<D: Disk>(disk: &D, directory: &Path, folder: &Path) -> Resul
     Ok(())
 }
 
-/// Notes for the next start that the batches below `end_offset` were synced.
-pub(crate) fn note<D: Disk>(disk: &D, folder: &Path, end_offset: i64) -> io::Result<()> {
+/// Notes for the next start that the batches below `end_offset` were synced, in the folder of the log or in its
+/// log directory. What was noted there of less goes.
+pub(crate) fn note<D: Disk>(disk: &D, place: &Path, end_offset: i64) -> io::Result<()> {
     let name = format!("{end_offset:0NAME_DIGITS$}{SYNCED_SUFFIX}");
-    disk.open(&folder.join(name), OpenMode::Replace)?;
-    disk.sync_directory(folder)
+    disk.open(&place.join(name), OpenMode::Replace)?;
+    disk.sync_directory(place)?;
+    let notes = numbered_files(disk, place, SYNCED_SUFFIX).map_err(|error| error.source)?;
+    for (_, path) in notes.iter().filter(|(noted, _)| *noted < end_offset) {
+        disk.remove_file(path)?;
+    }
+    Ok(())
+}
+
+/// The largest offset that is noted in the folder of the log.
+pub(crate) fn noted<D: Disk>(disk: &D, folder: &Path) -> Result<Option<i64>, StorageError> {
+    let notes = numbered_files(disk, folder, SYNCED_SUFFIX)?;
+    Ok(notes.last().map(|(end_offset, _)| *end_offset))
+}
+
+/// The log directory that a folder of the log lies in.
+pub(crate) fn directory_of(folder: &Path) -> &Path {
+    folder.parent().unwrap_or(folder)
 }
 
 /// Removes what earlier runs have noted: the log that they speak of is there, and goes on.
@@ -88,16 +108,23 @@ pub(crate) fn forget_notes<D: Disk>(disk: &D, folder: &Path) -> Result<(), Stora
     Ok(())
 }
 
-/// Checks what an earlier run has noted.
-fn check_noted<D: Disk>(disk: &D, folder: &Path) -> Result<(), OpenError> {
-    for (end_offset, path) in numbered_files(disk, folder, SYNCED_SUFFIX)? {
+/// Checks what an earlier run has noted in `place` of the log in `folder`.
+fn check_noted<D: Disk>(disk: &D, place: &Path, folder: &Path) -> Result<(), OpenError> {
+    for (end_offset, note) in numbered_files(disk, place, SYNCED_SUFFIX)? {
+        if end_offset > 0 && segments(disk, folder)?.is_empty() {
+            return Err(OpenError::Missing {
+                folder: folder.to_owned(),
+                end_offset,
+                note,
+            });
+        }
         match check_below(disk, folder, end_offset) {
             Ok(()) => {}
             Err(OpenError::Damaged { file, position, .. }) => {
                 return Err(OpenError::Damaged {
                     file,
                     position,
-                    note: Some(path),
+                    note: Some(note),
                 });
             }
             Err(error) => return Err(error),

@@ -29,6 +29,22 @@ pub enum OpenError {
         /// The file by which an earlier run says that it had synced what is damaged.
         note: Option<PathBuf>,
     },
+    /// The log was there once, and is gone.
+    #[error(
+        "`{}` holds nothing of the metadata log, of which an earlier run had synced all below offset \
+         {end_offset}; nothing was changed: restore the folder, or mount the disk that has it. Whoever \
+         removes the note `{}` gives up the metadata of the cluster",
+        folder.display(),
+        note.display()
+    )]
+    Missing {
+        /// The folder of the log.
+        folder: PathBuf,
+        /// Where the log ended, or beyond.
+        end_offset: i64,
+        /// The file by which an earlier run says so.
+        note: PathBuf,
+    },
     /// The file `quorum-state` is damaged.
     #[error("`{}`: {error}", file.display())]
     QuorumState {
@@ -57,8 +73,9 @@ pub enum OpenError {
     /// A new directory, and nothing says who votes: Apache Kafka waits until a quorum takes such a
     /// node in.
     #[error(
-        "log directory `{}` was formatted without voters, as by `kafka-storage format \
-         --no-initial-controllers`, and this build joins no other quorum: format it with \
+        "log directory `{}` holds no metadata log: if it had one, restore its folder \
+         `__cluster_metadata-0` and format nothing. If it was formatted without voters, as by `kafka-storage \
+         format --no-initial-controllers`: this build joins no other quorum; format it with \
          `kafka-storage format --standalone` instead, or leave it empty, or set \
          `controller.quorum.voters` to {node_id}@ and the address of the controller's listener",
         directory.display()
@@ -171,7 +188,8 @@ pub enum ObserverError {
     /// records, or this is the log of another cluster.
     #[error(
         "the leader's log leaves this one at offset {offset}, and what is below {high_watermark} \
-         is committed: is `{}` the directory of another cluster?",
+         is committed: is `{}` the directory of another cluster? Else the controller has lost records: \
+         stop it, and restore its newest directory. Removing this folder gives up what the controller lacks",
         directory.display()
     )]
     BelowHighWatermark {

@@ -41,7 +41,11 @@ impl<D: Disk> Replica<D> {
         self.epoch = leader_epoch;
         self.role = RoleState::Leader(Leading::default());
         self.append_quorum_records(&local.epoch_start(&voters), now_ms)?;
-        damage::forget_notes(&self.log.disk, &self.log.folder)?;
+        let (disk, folder) = (&self.log.disk, &self.log.folder);
+        // What speaks of the log stays until there is another note, in case this start fails yet.
+        if damage::note(disk, damage::directory_of(folder), self.high_watermark()).is_ok() {
+            damage::forget_notes(disk, folder)?;
+        }
         Ok(())
     }
 

@@ -409,11 +409,7 @@ impl<D: Disk> Replica<D> {
             false => log.batch_start(offset).map_err(of_read)?,
         };
         if offset < high_watermark {
-            return Err(ObserverError::BelowHighWatermark {
-                offset,
-                high_watermark,
-                directory: log.folder.clone(),
-            });
+            return Err(self.below_high_watermark(offset));
         }
         if offset < log_end_offset {
             log.truncate_to(offset, now.wall_ms)?;
@@ -424,15 +420,21 @@ impl<D: Disk> Replica<D> {
         Ok(())
     }
 
+    /// What a leader is answered that lacks what is committed. The next start has to know it too: a
+    /// supervisor makes one at once.
+    fn below_high_watermark(&self, offset: i64) -> ObserverError {
+        self.note_committed();
+        ObserverError::BelowHighWatermark {
+            offset,
+            high_watermark: self.high_watermark(),
+            directory: self.log.folder.clone(),
+        }
+    }
+
     fn begin_download(&mut self, id: SnapshotId, now: Now) -> Result<(), ObserverError> {
         self.mend(now.wall_ms)?;
-        let high_watermark = self.high_watermark();
-        if id.end_offset < high_watermark {
-            return Err(ObserverError::BelowHighWatermark {
-                offset: id.end_offset,
-                high_watermark,
-                directory: self.log.folder.clone(),
-            });
+        if id.end_offset < self.high_watermark() {
+            return Err(self.below_high_watermark(id.end_offset));
         }
         let is_stored = self.log.snapshots.newest() >= Some(id);
         if is_stored && id.end_offset > self.log.log.log_end_offset() {

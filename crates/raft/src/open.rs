@@ -74,6 +74,11 @@ pub(crate) fn open<D: Disk>(
             RoleState::Voter
         }
         QuorumMembership::Observer { id, timeouts } => {
+            // What an earlier run has noted as committed stays so, if it is here.
+            let noted = damage::noted(&log.disk, &log.folder)?;
+            if let Some(end_offset) = noted.filter(|noted| *noted <= log.log.log_end_offset()) {
+                log.commit(end_offset);
+            }
             let leader = state.filter(|state| state.leader_epoch == epoch);
             let leader = leader.and_then(|state| state.leader_id);
             let leader = leader.filter(|leader| leader != id);

@@ -227,12 +227,14 @@ impl<D: Disk> Replica<D> {
         self.log.clean(now_ms)
     }
 
-    /// Closes the files in order. No records are taken any more; what was not flushed is given up. A voter notes
-    /// where its log ends, so that the next start knows one that has become shorter.
+    /// Closes the files in order. No records are taken any more; what was not flushed is given up. What is
+    /// committed is noted before, so that the next start knows a log that has become shorter, or a leader
+    /// that has lost it.
     ///
     /// # Errors
     /// When the disk fails, or a torn tail cannot be cut.
     pub fn close(&mut self, now_ms: i64) -> Result<(), AppendError> {
+        self.note_committed();
         let mended = self.mend(now_ms);
         if let RoleState::Leader(leading) = &mut self.role {
             leading.staged.take();
@@ -240,11 +242,16 @@ impl<D: Disk> Replica<D> {
         self.log.state = LogState::Failed;
         mended?;
         let closed = self.log.close(now_ms);
-        closed.map_err(|error| AppendError::Log(error.to_string()))?;
+        closed.map_err(|error| AppendError::Log(error.to_string()))
+    }
+
+    /// Leaves a note of what is committed, which is durable here, for the next start.
+    pub(crate) fn note_committed(&self) {
+        let (disk, folder) = (&self.log.disk, &self.log.folder);
+        // Without it the next start knows no less than one after a crash.
+        let _ = damage::note(disk, folder, self.high_watermark());
         if matches!(self.standing, QuorumMembership::Voter(_)) {
-            // Without it the next start knows no less than one after a crash.
-            let _ = damage::note(&self.log.disk, &self.log.folder, self.high_watermark());
+            let _ = damage::note(disk, damage::directory_of(folder), self.high_watermark());
         }
-        Ok(())
     }
 }

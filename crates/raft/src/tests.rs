@@ -3,6 +3,7 @@ mod crashes;
 mod downloads;
 mod faults;
 mod following;
+mod losses;
 mod roles;
 mod script;
 mod serving;

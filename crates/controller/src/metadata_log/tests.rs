@@ -1,5 +1,6 @@
 mod crashes;
 mod faults;
+mod losses;
 mod snapshots;
 
 use super::*;

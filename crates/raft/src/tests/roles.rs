@@ -223,14 +223,14 @@ fn where_the_logs_part_an_observer_cuts_but_never_what_is_committed() {
             3 6 records 2 2:6:f => Observer { leader_id: 3 } epoch 6 log 0..3 high watermark 2
             learn 2 7 => Observer { leader_id: 2 } epoch 7 log 0..3 high watermark 2
             poll => Leader(2) in 7 Log { fetch_offset: 3, last_fetched_epoch: 6, high_watermark: 2 }
-            2 7 diverging 3 1 => ! the leader's log leaves this one at offset 1, and what is below 2 is committed: is `/a/__cluster_metadata-0` the directory of another cluster?
+            2 7 diverging 3 1 => ! the leader's log leaves this one at offset 1, and what is below 2 is committed: is `/a/__cluster_metadata-0` the directory of another cluster? Else the controller has lost records: stop it, and restore its newest directory. Removing this folder gives up what the controller lacks
             apply => 
             poll => nothing until Some(1040)
             wait 20 => 
             poll => Leader(2) in 7 Log { fetch_offset: 3, last_fetched_epoch: 6, high_watermark: 2 }
             2 7 records 3 => Observer { leader_id: 2 } epoch 7 log 0..3 high watermark 3
             apply => to 3 ["f"]
-            crash => Observer { leader_id: 2 } epoch 7 log 0..3 high watermark 0
+            crash => Observer { leader_id: 2 } epoch 7 log 0..3 high watermark 2
         "#]],
     );
 }
@@ -337,7 +337,7 @@ fn what_a_leader_cannot_say_is_refused() {
             2 5 records 9 0:5:a 1:6:b => Observer { leader_id: 2 } epoch 5 log 0..1 high watermark 1
             apply => to 1 ["a"]
             poll => Leader(2) in 5 Log { fetch_offset: 1, last_fetched_epoch: 5, high_watermark: 1 }
-            2 5 snapshot 0 0 => ! the leader's log leaves this one at offset 0, and what is below 1 is committed: is `/a/__cluster_metadata-0` the directory of another cluster?
+            2 5 snapshot 0 0 => ! the leader's log leaves this one at offset 0, and what is below 1 is committed: is `/a/__cluster_metadata-0` the directory of another cluster? Else the controller has lost records: stop it, and restore its newest directory. Removing this folder gives up what the controller lacks
             wait 20 => 
             poll => Leader(2) in 5 Log { fetch_offset: 1, last_fetched_epoch: 5, high_watermark: 1 }
             2 5 snapshot 5 5 => Observer { leader_id: 2 } epoch 5 log 0..1 high watermark 1
@@ -372,7 +372,7 @@ fn only_whole_batches_are_committed() {
             2 5 records 4 3:5:d => Observer { leader_id: 2 } epoch 5 log 0..4 high watermark 4
             apply => to 4 ["a", "b", "c", "d"]
             poll => Leader(2) in 5 Log { fetch_offset: 4, last_fetched_epoch: 5, high_watermark: 4 }
-            2 5 diverging 5 2 => ! the leader's log leaves this one at offset 2, and what is below 4 is committed: is `/a/__cluster_metadata-0` the directory of another cluster?
+            2 5 diverging 5 2 => ! the leader's log leaves this one at offset 2, and what is below 4 is committed: is `/a/__cluster_metadata-0` the directory of another cluster? Else the controller has lost records: stop it, and restore its newest directory. Removing this folder gives up what the controller lacks
         "#]],
     );
 }

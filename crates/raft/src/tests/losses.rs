@@ -1,0 +1,161 @@
+//! A log that was lost, in part or as a whole, while nobody ran: what the next start knows of it.
+
+use super::*;
+
+const FOLDER: &str = "/a/__cluster_metadata-0";
+
+fn length(disk: &SimDisk) -> u64 {
+    disk.status(Path::new(LOG)).expect("there").length
+}
+
+fn truncate(disk: &SimDisk, length: u64) {
+    let file = disk.open(Path::new(LOG), OpenMode::Write).expect("there");
+    file.truncate(length).expect("works");
+}
+
+/// Removes the files of the folder whose names end so.
+fn remove(disk: &SimDisk, suffixes: &[&str]) {
+    for name in files(disk) {
+        if suffixes.iter().any(|suffix| name.ends_with(suffix)) {
+            let path = Path::new(FOLDER).join(name);
+            disk.remove_file(&path).expect("there");
+        }
+    }
+}
+
+fn refusal(disk: &SimDisk) -> OpenError {
+    lead(disk).map(|_| ()).expect_err("records are missing")
+}
+
+/// A supervisor starts again at once what has halted.
+#[test]
+fn an_observer_that_has_halted_for_a_loss_halts_again_after_a_restart() {
+    script::check(
+        observer(),
+        "learn 2 5
+         poll
+         2 5 records 2 0:5:a 1:5:b
+         learn 2 6
+         poll
+         2 6 diverging 5 1
+         restart
+         poll
+         2 6 diverging 5 1
+         crash
+         poll
+         2 6 snapshot 1 5
+         state",
+        &expect_test::expect![[r#"
+            learn 2 5 => Observer { leader_id: 2 } epoch 5 log 0..0 high watermark 0
+            poll => Leader(2) in 5 Log { fetch_offset: 0, last_fetched_epoch: 0, high_watermark: 0 }
+            2 5 records 2 0:5:a 1:5:b => Observer { leader_id: 2 } epoch 5 log 0..2 high watermark 2
+            learn 2 6 => Observer { leader_id: 2 } epoch 6 log 0..2 high watermark 2
+            poll => Leader(2) in 6 Log { fetch_offset: 2, last_fetched_epoch: 5, high_watermark: 2 }
+            2 6 diverging 5 1 => ! the leader's log leaves this one at offset 1, and what is below 2 is committed: is `/a/__cluster_metadata-0` the directory of another cluster? Else the controller has lost records: stop it, and restore its newest directory. Removing this folder gives up what the controller lacks
+            restart => Observer { leader_id: 2 } epoch 6 log 0..2 high watermark 2
+            poll => Leader(2) in 6 Log { fetch_offset: 2, last_fetched_epoch: 5, high_watermark: 2 }
+            2 6 diverging 5 1 => ! the leader's log leaves this one at offset 1, and what is below 2 is committed: is `/a/__cluster_metadata-0` the directory of another cluster? Else the controller has lost records: stop it, and restore its newest directory. Removing this folder gives up what the controller lacks
+            crash => Observer { leader_id: 2 } epoch 6 log 0..2 high watermark 2
+            poll => Leader(2) in 6 Log { fetch_offset: 2, last_fetched_epoch: 5, high_watermark: 2 }
+            2 6 snapshot 1 5 => ! the leader's log leaves this one at offset 1, and what is below 2 is committed: is `/a/__cluster_metadata-0` the directory of another cluster? Else the controller has lost records: stop it, and restore its newest directory. Removing this folder gives up what the controller lacks
+            state => Observer { leader_id: 2 } epoch 6 log 0..2 high watermark 2
+        "#]],
+    );
+}
+
+#[test]
+fn an_observer_knows_after_an_orderly_stop_what_is_committed() {
+    let disk = new_disk();
+    let mut replica = open_observer(&disk);
+    let now = Now::at_ms(1_000);
+    let leader = LeaderAndEpoch {
+        leader_id: Some(BrokerId(2)),
+        epoch: LeaderEpoch(5),
+    };
+    replica.handle_leader(leader, now).expect("a leader");
+    let asked = replica.poll_request(now).expect("a question").number;
+    let place = |base_offset| BatchPlace {
+        base_offset,
+        leader_epoch: LeaderEpoch(5),
+        timestamp_ms: 1_000,
+    };
+    let bytes = [batch(place(0), &["a"]), batch(place(1), &["b"])].concat();
+    let answer = Answer::Answer {
+        error: model::ErrorCode::None,
+        leader,
+        content: Content::Records {
+            bytes: &bytes,
+            high_watermark: 1,
+        },
+    };
+    replica.handle_answer(asked, answer, now).expect("sound");
+    replica.close(2_000).expect("works");
+    assert_eq!(open_observer(&disk).high_watermark(), 1);
+    // What is not here any more is fetched again.
+    truncate(&disk, 0);
+    assert_eq!(open_observer(&disk).high_watermark(), 0);
+}
+
+fn open_observer(disk: &SimDisk) -> Replica<SimDisk> {
+    let opened = Replica::open(disk.clone(), options(observer()));
+    opened.expect("an observer fetches what it lacks").replica
+}
+
+#[test]
+fn an_orderly_stop_on_a_full_disk_tells_where_the_log_ended() {
+    let disk = new_disk();
+    let (mut replica, _) = lead(&disk).expect("new");
+    append(&mut replica, &["a"]).expect("fits");
+    let with_one = length(&disk);
+    append(&mut replica, &["b"]).expect("fits");
+    disk.set_full(true);
+    append(&mut replica, &["c"]).expect_err("no room");
+    replica.close(3_000).expect_err("no room to mend it");
+    drop(replica);
+    disk.set_full(false);
+    truncate(&disk, with_one);
+    let refused = refusal(&disk);
+    assert!(
+        matches!(&refused, OpenError::Damaged { position, note: Some(_), .. } if *position == with_one),
+        "{refused:?}"
+    );
+}
+
+/// It has led already, and not reached what it was started for.
+#[test]
+fn a_start_that_fails_forgets_nothing_of_the_log_before() {
+    let disk = new_disk();
+    let (mut replica, _) = lead(&disk).expect("new");
+    append(&mut replica, &["a"]).expect("fits");
+    let with_one = length(&disk);
+    append(&mut replica, &["b"]).expect("fits");
+    replica.close(3_000).expect("works");
+    drop(replica);
+    drop(lead(&disk).expect("whole"));
+    truncate(&disk, with_one);
+    let refused = refusal(&disk);
+    assert!(matches!(refused, OpenError::Damaged { note: Some(_), .. }));
+}
+
+#[test]
+fn a_log_whose_files_are_gone_is_not_begun_anew() {
+    let losses: [&[&str]; 4] = [&[".log"], &[".log", ".synced"], &[".log", "state"], &[""]];
+    for (loss, stops_in_order) in losses.iter().flat_map(|loss| [(loss, false), (loss, true)]) {
+        let disk = new_disk();
+        let (mut replica, _) = lead(&disk).expect("new");
+        append(&mut replica, &["a"]).expect("fits");
+        if stops_in_order {
+            replica.close(3_000).expect("works");
+        }
+        drop(replica);
+        remove(&disk, loss);
+        let before = files(&disk);
+        for _ in 0..2 {
+            let refused = refusal(&disk);
+            let is_missing = matches!(refused, OpenError::Missing { .. });
+            assert!(is_missing, "{loss:?} {stops_in_order}: {refused:?}");
+            assert!(refused.to_string().contains("restore the folder"));
+            assert_eq!(files(&disk), before);
+        }
+    }
+}
