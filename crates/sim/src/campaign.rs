@@ -5,27 +5,12 @@ use crate::cluster::{ClusterSchedule, PlantedInCluster, run_cluster};
 use crate::judge::Verdict;
 use crate::planted::Planted;
 use crate::schedule::Schedule;
-use crate::world::{Outcome, World};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::world::{Outcome, World, caught};
 
-/// Runs a schedule. A panic of the product is a promise that was not kept.
+/// Runs a schedule.
 pub fn run(schedule: &Schedule, planted: Planted, keeps_lines: bool) -> Outcome {
     let world = World::new(schedule.clone(), planted, keeps_lines);
-    let outcome = catch_unwind(AssertUnwindSafe(|| world.run()));
-    outcome.unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().cloned();
-        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        Outcome {
-            digest: 0,
-            verdict: Some(Verdict {
-                promise: "nothing panics",
-                detail: text.unwrap_or_default(),
-                at_ms: -1,
-            }),
-            event_count: 0,
-            lines: Vec::new(),
-        }
-    })
+    caught(|| world.run())
 }
 
 /// A schedule, from which steps can be left out.

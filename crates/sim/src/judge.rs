@@ -1,4 +1,5 @@
-//! The judge: what clients were promised, and whether it was kept. Every promise is in this file.
+//! The judge: what clients were promised, and whether it was kept. `promise` lists the promises; here is what
+//! records and watermarks are judged by, and in the files beside what topics, transactions, groups and nodes are.
 //!
 //! ```text
 //!   clients: what they sent, what was acknowledged, what they read ──┐
@@ -8,32 +9,41 @@
 //!
 //! A request whose answer was lost may have been carried out or not: both are right, but not half.
 //! Records are told apart by their values, which nobody sends twice; offsets that are committed grow.
+//! `tests` breaks and keeps each promise by a small history; planted mistakes break them in whole worlds.
 
+mod closing;
+mod groups;
+mod nodes;
+mod promise;
 mod records;
+#[cfg(test)]
+pub(crate) mod tests;
+mod topics;
+mod transactions;
 
+pub use self::promise::Promise;
 pub(crate) use self::records::ReadRecord;
 
 use self::records::records_of;
 use crate::clients::key_of;
-use crate::node::Observed;
-use crate::protocol::{Fetched, SESSION_TIMEOUT_MS};
-use crate::schedule::KEYED;
-use metadata::MetadataImage;
+use crate::protocol::Fetched;
 use model::{LeaderEpoch, Uuid};
 use replication::PartitionKey;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 /// A promise that was not kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// Which one.
-    pub promise: &'static str,
+    pub promise: Promise,
     /// What has happened instead.
     pub detail: String,
     /// When, in milliseconds of the world.
     pub at_ms: i64,
 }
+
+/// A promise that was broken, and what has happened instead.
+type Broken = (Promise, String);
 
 /// A committed offset: group, topic and partition.
 pub(crate) type OffsetKey = (String, Uuid, i32);
@@ -150,7 +160,8 @@ impl Judge {
         self.verdict.as_ref()
     }
 
-    pub(crate) fn broken(&mut self, promise: &'static str, detail: String) {
+    /// A promise was not kept.
+    pub(crate) fn broken(&mut self, promise: Promise, detail: String) {
         let at_ms = self.now_ms;
         self.verdict.get_or_insert(Verdict {
             promise,
@@ -159,18 +170,10 @@ impl Judge {
         });
     }
 
-    /// What `dump-log` finds wrong with a file of a node that was shut down cleanly.
-    pub(crate) fn file(&mut self, path: &Path, faults: &[String]) {
-        if let Some(fault) = faults.first() {
-            let detail = format!("{}: {fault}", path.display());
-            self.broken("files are readable by dump-log", detail);
-        }
-    }
-
     /// A producer got an id of its own.
     pub(crate) fn producer_id(&mut self, id: i64) {
         if !self.producer_ids.insert(id) {
-            self.broken("a producer id is given once", format!("{id} again"));
+            self.broken(Promise::ProducerIdIsGivenOnce, format!("{id} again"));
         }
     }
 
@@ -209,7 +212,7 @@ impl Judge {
             }
         }
         if let Some(detail) = wrong {
-            self.broken("an offset is one record's, and a record has one", detail);
+            self.broken(Promise::OffsetIsOneRecords, detail);
         }
     }
 
@@ -235,19 +238,6 @@ impl Judge {
         let sent = orders.flat_map(|(_, order)| order);
         let open = sent.filter(|(value, sent)| *sent < run && !is_acknowledged(value));
         self.repeatable.extend(open.map(|(value, _)| value.clone()));
-    }
-
-    /// A member of a group gives a record to its application.
-    pub(crate) fn handed_over(
-        &mut self,
-        group: &str,
-        key: PartitionKey,
-        record: &ReadRecord,
-        is_committed: bool,
-    ) {
-        self.record(key, record, is_committed);
-        let handed_over = self.handed_over.entry((group.to_owned(), key)).or_default();
-        handed_over.insert(record.offset);
     }
 
     /// What an answer to a request that is made now may not fall behind.
@@ -289,13 +279,16 @@ impl Judge {
             ..floor
         };
         if floor.is_gone {
-            self.broken("a deleted topic is gone", format!("{key:?} was read"));
+            self.broken(Promise::DeletedTopicIsGone, format!("{key:?} was read"));
         }
         self.watermarks(key, fetched, floor);
         let records = match records_of(fetched, is_committed) {
             Ok(records) => records,
             Err(reason) => {
-                self.broken("records can be read", format!("{key:?} {offset}: {reason}"));
+                self.broken(
+                    Promise::RecordsAreReadable,
+                    format!("{key:?} {offset}: {reason}"),
+                );
                 return offset;
             }
         };
@@ -316,7 +309,7 @@ impl Judge {
             let mut lost = lost.into_iter();
             if let Some((at, value)) = lost.find(|(_, value)| !self.may_be_compacted(key, value)) {
                 let detail = format!("{key:?} {at}: {}", short(&value));
-                self.broken("no acknowledged record is lost", detail);
+                self.broken(Promise::AcknowledgedIsKept, detail);
             }
         }
         end
@@ -332,34 +325,34 @@ impl Judge {
     fn record(&mut self, key: PartitionKey, one: &ReadRecord, is_committed: bool) {
         let at = format!("{key:?} {}: {}", one.offset, short(&one.value));
         let Some(sent) = self.sent.get(&one.value) else {
-            return self.broken("no record is made up or changed", at);
+            return self.broken(Promise::NothingIsMadeUp, at);
         };
         if sent.key != key {
-            return self.broken("a record is where it was sent", at);
+            return self.broken(Promise::RecordIsInItsPlace, at);
         }
         if is_committed
             && let Some(facts) = sent.transaction.and_then(|id| self.transactions.get(&id))
             && facts.outcome == TransactionOutcome::Aborted
         {
-            return self.broken("nothing of an aborted transaction is read", at);
+            return self.broken(Promise::AbortedIsUnread, at);
         }
         let facts = self.logs.entry(key).or_default();
         let acknowledged = facts.acknowledged.get(&one.offset);
         if acknowledged.is_some_and(|value| *value != one.value) {
-            return self.broken("no acknowledged record is changed", at);
+            return self.broken(Promise::AcknowledgedIsUnchanged, at);
         }
         let before = facts.seen.range(..one.offset).next_back();
         if before.is_some_and(|(_, (_, epoch))| *epoch > one.leader_epoch) {
-            return self.broken("leader epochs grow with the offsets", at);
+            return self.broken(Promise::EpochsGrowWithOffsets, at);
         }
         let seen = (one.value.clone(), one.leader_epoch);
         let earlier = facts.seen.insert(one.offset, seen.clone());
         if earlier.is_some_and(|earlier| earlier != seen) {
-            return self.broken("what was read stays as it was", at);
+            return self.broken(Promise::ReadStays, at);
         }
         match facts.places.insert(one.value.clone(), one.offset) {
             Some(place) if place != one.offset && !self.repeatable.contains(&one.value) => {
-                self.broken("no record is there twice", format!("{at}, and at {place}"));
+                self.broken(Promise::NothingIsTwice, format!("{at}, and at {place}"));
             }
             _ => {}
         }
@@ -381,14 +374,14 @@ impl Judge {
         let is_deleted = start > facts.deletable_end;
         let is_back = start < floor.log_start_offset;
         if !is_ordered {
-            self.broken("watermarks are in order", detail);
+            self.broken(Promise::WatermarksAreInOrder, detail);
         } else if goes_back {
-            self.broken("watermarks never go back", detail);
+            self.broken(Promise::WatermarksNeverGoBack, detail);
         } else if is_back {
             let detail = format!("{detail}, {} in truth", floor.log_start_offset);
-            self.broken("a log start never goes back", detail);
+            self.broken(Promise::LogStartNeverGoesBack, detail);
         } else if is_deleted {
-            self.broken("nothing is deleted that nobody deletes", detail);
+            self.broken(Promise::NothingIsDeletedUnasked, detail);
         }
     }
 
@@ -397,7 +390,7 @@ impl Judge {
         let deletable_end = self.logs.get(&key).map_or(0, |facts| facts.deletable_end);
         if offset >= deletable_end {
             let detail = format!("{key:?}: {offset} is out of range");
-            self.broken("what was read stays as it was", detail);
+            self.broken(Promise::ReadStays, detail);
         }
         deletable_end.max(offset)
     }
@@ -418,358 +411,9 @@ impl Judge {
     pub(crate) fn high_watermark(&self, key: PartitionKey) -> i64 {
         self.logs.get(&key).map_or(0, |facts| facts.high_watermark)
     }
-
-    // Transactions.
-
-    pub(crate) fn begun(&mut self, number: u64) {
-        let facts = TransactionFacts {
-            outcome: TransactionOutcome::Open,
-            values: Vec::new(),
-            offset: None,
-        };
-        self.transactions.insert(number, facts);
-    }
-
-    /// A transaction has ended so, as far as its producer knows. What is certain stays.
-    pub(crate) fn ended(&mut self, number: u64, outcome: TransactionOutcome) {
-        let Some(facts) = self.transactions.get_mut(&number) else {
-            return;
-        };
-        facts.outcome = outcome;
-        let Some((key, offset)) = facts.offset.clone() else {
-            return;
-        };
-        match outcome {
-            TransactionOutcome::Committed => self.offset_known(key, offset),
-            TransactionOutcome::Aborted => {
-                let facts = self.offsets.entry(key).or_default();
-                facts.attempts.remove(&offset);
-                facts.forbidden.insert(offset);
-            }
-            TransactionOutcome::Open | TransactionOutcome::Unknown => {}
-        }
-    }
-
-    // Committed offsets.
-
-    /// An offset is about to be committed, by a transaction or at once.
-    pub(crate) fn committing(&mut self, key: OffsetKey, offset: i64, transaction: Option<u64>) {
-        if let Some(facts) = transaction.and_then(|id| self.transactions.get_mut(&id)) {
-            facts.offset = Some((key.clone(), offset));
-        }
-        self.offsets.entry(key).or_default().attempts.insert(offset);
-    }
-
-    /// A commit was acknowledged, or seen.
-    pub(crate) fn offset_known(&mut self, key: OffsetKey, offset: i64) {
-        let facts = self.offsets.entry(key).or_default();
-        facts.known = facts.known.max(Some(offset));
-    }
-
-    /// The committed offset that is known.
-    pub(crate) fn known_offset(&self, key: &OffsetKey) -> Option<i64> {
-        self.offsets.get(key).and_then(|facts| facts.known)
-    }
-
-    /// The next offset to commit: one that nobody has tried yet.
-    pub(crate) fn next_offset(&self, key: &OffsetKey) -> i64 {
-        let facts = self.offsets.get(key);
-        let last = facts.and_then(|facts| facts.attempts.last().max(facts.forbidden.last()));
-        last.map_or(1, |last| last + 1)
-    }
-
-    /// A committed offset was fetched; -1 for none.
-    ///
-    /// In a cluster one who does not know yet that another broker coordinates the group sees what was committed
-    /// before: `seen` is what it has seen itself, and none for who knows.
-    pub(crate) fn offset_fetched(
-        &mut self,
-        key: OffsetKey,
-        offset: i64,
-        was_gone: bool,
-        seen: Option<i64>,
-    ) {
-        if was_gone {
-            let detail = format!("{key:?}: {offset}");
-            return self.broken("a deleted topic has no offsets", detail);
-        }
-        let facts = self.offsets.entry(key.clone()).or_default();
-        let known = match seen.filter(|_| self.leaders_change) {
-            Some(seen) => seen,
-            None => facts.known.unwrap_or(-1),
-        };
-        let detail = format!("{key:?}: {offset} where {known} is known");
-        let is_known = known == offset || facts.known == Some(offset);
-        let is_later = known < offset;
-        if facts.forbidden.contains(&offset) {
-            self.broken("no offset of an aborted transaction counts", detail);
-        } else if !is_known && !is_later {
-            self.broken("committed offsets never go back", detail);
-        } else if !is_known && !facts.attempts.contains(&offset) {
-            self.broken("no offset is made up", detail);
-        } else if offset >= 0 {
-            self.offset_known(key, offset);
-        }
-    }
-
-    // Topics.
-
-    /// A topic has this id, as somebody was told.
-    pub(crate) fn topic_id(&mut self, name: &str, id: Uuid, asked_at_ms: i64) {
-        if self.gone.get(&id).is_some_and(|at_ms| *at_ms < asked_at_ms) {
-            return self.broken("a deleted topic is gone", format!("{name} {id}"));
-        }
-        if name == KEYED {
-            self.keyed.insert(id);
-        }
-        self.topics
-            .entry(name.to_owned())
-            .or_default()
-            .ids
-            .insert(id);
-    }
-
-    /// The states that a topic may have now.
-    pub(crate) fn topic_states(&self, name: &str) -> Vec<TopicState> {
-        let facts = self.topics.get(name);
-        facts.map_or_else(|| vec![None], |facts| facts.possible.clone())
-    }
-
-    /// A change of a topic was asked for, and may come true.
-    pub(crate) fn topic_may_be(&mut self, name: &str, states: Vec<TopicState>) {
-        let facts = self.topics.entry(name.to_owned()).or_default();
-        if facts.possible.is_empty() {
-            facts.possible.push(None);
-        }
-        for state in states {
-            if !facts.possible.contains(&state) {
-                facts.possible.push(state);
-            }
-        }
-    }
-
-    /// A change of a topic was acknowledged.
-    pub(crate) fn topic_is(&mut self, name: &str, states: Vec<TopicState>) {
-        let facts = self.topics.entry(name.to_owned()).or_default();
-        if states.iter().all(Option::is_none) {
-            let ids = std::mem::take(&mut facts.ids).into_iter();
-            self.gone.extend(ids.map(|id| (id, self.now_ms)));
-        }
-        facts.possible = states;
-    }
-
-    /// Topics and their configurations as a node serves them.
-    pub(crate) fn topics(&mut self, image: &MetadataImage) {
-        let mut wrong = Vec::new();
-        for (name, facts) in &self.topics {
-            let topic = image.topics.by_name(name);
-            let state = topic.map(|_| {
-                let values = image.configs.of_topic(name);
-                values.map_or_else(BTreeMap::new, |values| (**values).clone())
-            });
-            if !facts.possible.contains(&state) {
-                wrong.push(format!(
-                    "{name}: {state:?}, not one of {:?}",
-                    facts.possible
-                ));
-            }
-        }
-        if let Some(detail) = wrong.pop() {
-            self.broken("topics and configurations are as acknowledged", detail);
-        }
-    }
-
-    // Nodes.
-
-    /// A node leads the quorum.
-    pub(crate) fn started(&mut self, quorum_epoch: i32) {
-        if quorum_epoch <= self.quorum_epoch {
-            let detail = format!("{quorum_epoch} after {}", self.quorum_epoch);
-            self.broken("no epoch is led twice", detail);
-        }
-        self.quorum_epoch = quorum_epoch;
-    }
-
-    /// The partitions of a node as they are.
-    pub(crate) fn observed(&mut self, all: &[Observed], is_at_rest: bool) {
-        for one in all {
-            let offsets = one.offsets;
-            let facts = self.logs.entry(one.key).or_default();
-            let detail = format!("{:?}: {offsets:?}", one.key);
-            let epoch_before = facts.leader_epoch;
-            facts.leader_epoch = epoch_before.max(offsets.leader_epoch);
-            let is_whole = offsets.last_stable_offset == offsets.log_end_offset;
-            if offsets.leader_epoch < epoch_before {
-                self.broken("leader epochs never go back", detail);
-            } else if offsets.high_watermark > offsets.log_end_offset {
-                self.broken("watermarks are in order", detail);
-            } else if is_at_rest && !is_whole {
-                self.broken("all comes to rest", detail);
-            }
-        }
-    }
-
-    /// What a member of a group has; none when it is in no generation.
-    pub(crate) fn assigned(&mut self, group: &str, member: usize, partitions: Option<Vec<i32>>) {
-        let members = self.groups.entry(group.to_owned()).or_default();
-        match partitions {
-            Some(partitions) => drop(members.insert(member, partitions)),
-            None => drop(members.remove(&member)),
-        }
-    }
-
-    /// A member of a group that was last heard then is none any more.
-    pub(crate) fn expelled(&mut self, group: &str, heard_at_ms: i64) {
-        let silent_ms = self.now_ms - heard_at_ms;
-        // A coordinator that does not know yet that it is none any more may have heard it last.
-        if !self.leaders_change && silent_ms < i64::from(SESSION_TIMEOUT_MS) {
-            let detail = format!("{group}: silent for {silent_ms} ms");
-            self.broken("a member that says that it lives stays one", detail);
-        }
-    }
-
-    /// Every group at rest: all partitions are somebody's, and each is one's. Gives one that is not so.
-    pub(crate) fn group_fault(&self, partition_count: i32) -> Option<String> {
-        let all: Vec<i32> = (0..partition_count).collect();
-        let is_whole = |members: &BTreeMap<usize, Vec<i32>>| {
-            let mut assigned: Vec<i32> = members.values().flatten().copied().collect();
-            assigned.sort_unstable();
-            assigned == all
-        };
-        let mut groups = self.groups.iter();
-        let fault = groups.find(|(_, members)| !is_whole(members));
-        fault.map(|(group, members)| format!("{group}: {members:?}"))
-    }
-
-    /// The last scan of a partition has ended.
-    pub(crate) fn scanned(&mut self, key: PartitionKey, end: i64, high_watermark: i64) {
-        self.logs.entry(key).or_default().scanned_end = Some(end);
-        if end < high_watermark {
-            let detail = format!("{key:?}: {end} of {high_watermark}");
-            self.broken("records can be read", detail);
-        }
-    }
-
-    /// All was scanned: what is acknowledged has to be there, and transactions as wholes.
-    pub(crate) fn close(&mut self) {
-        let mut wrong = None;
-        for (key, facts) in &self.logs {
-            let end = facts.scanned_end.unwrap_or(0);
-            let mut all = facts.acknowledged.keys().chain(facts.seen.keys());
-            let lost = all.find(|at| **at >= end);
-            if let (Some(at), false) = (lost, self.is_gone(key.0)) {
-                wrong = Some((
-                    "no acknowledged record is lost",
-                    format!("{key:?} {at}: end {end}"),
-                ));
-            }
-            if self.keyed.contains(&key.0)
-                && let Some(detail) = facts.lost_key()
-            {
-                let detail = format!("{key:?} {detail}");
-                wrong = Some(("the last record of each key stays", detail));
-            }
-        }
-        for (number, facts) in &self.transactions {
-            wrong = wrong.or_else(|| self.transaction_fault(*number, facts));
-        }
-        wrong = wrong.or_else(|| self.order_fault());
-        wrong = wrong.or_else(|| self.group_gap());
-        if let Some((promise, detail)) = wrong {
-            self.broken(promise, detail);
-        }
-    }
-
-    /// Records that one life of a client has sent in another order than they are in.
-    fn order_fault(&self) -> Option<(&'static str, String)> {
-        self.orders.iter().find_map(|((life, key), order)| {
-            let places = &self.logs.get(key)?.places;
-            let once = order.iter().map(|(value, _)| value);
-            let once = once.filter(|value| !self.repeatable.contains(*value));
-            let placed = once.filter_map(|value| Some((places.get(value)?, value)));
-            let placed: Vec<_> = placed.collect();
-            let wrong = placed.windows(2).find(|pair| pair[0].0 > pair[1].0)?;
-            let (one, next) = (wrong[0], wrong[1]);
-            let detail = format!(
-                "{life:?} {key:?}: {} at {}, and then {} at {}",
-                short(one.1),
-                one.0,
-                short(next.1),
-                next.0
-            );
-            Some(("records of a partition keep their order", detail))
-        })
-    }
-
-    /// A record that a group has committed, and no member has handed over.
-    fn group_gap(&self) -> Option<(&'static str, String)> {
-        self.handed_over.iter().find_map(|((group, key), handed)| {
-            let known = self.known_offset(&(group.clone(), key.0, key.1))?;
-            let facts = self.logs.get(key)?;
-            let mut left = facts.committed.iter().filter(|(_, at)| **at < known);
-            let (value, at) = left.find(|(_, at)| !handed.contains(at))?;
-            let detail = format!("{group} {key:?} {at}: {}", short(value));
-            Some(("what a group has committed it has read", detail))
-        })
-    }
-
-    fn transaction_fault(
-        &self,
-        number: u64,
-        facts: &TransactionFacts,
-    ) -> Option<(&'static str, String)> {
-        let is_kept = |(key, value): &&(PartitionKey, String)| {
-            let log = self.logs.get(key);
-            let place = log.and_then(|log| log.places.get(value).map(|at| (*at, log)));
-            // What may have been deleted says nothing.
-            place.is_none_or(|(at, log)| at >= log.deletable_end) && !self.is_gone(key.0)
-        };
-        let place = |(key, value): &(PartitionKey, String)| {
-            let log = self.logs.get(key)?;
-            Some((*key, *log.committed.get(value)?))
-        };
-        let judged: Vec<_> = facts.values.iter().filter(is_kept).collect();
-        let found: Vec<_> = judged.iter().filter_map(|one| place(one)).collect();
-        let count = format!("{number}: {} of {} records", found.len(), judged.len());
-        let is_whole = found.len() == judged.len();
-        match facts.outcome {
-            TransactionOutcome::Committed if !is_whole => {
-                Some(("a committed transaction is read whole", count))
-            }
-            TransactionOutcome::Aborted if !found.is_empty() => {
-                Some(("nothing of an aborted transaction is read", count))
-            }
-            TransactionOutcome::Unknown if !is_whole && !found.is_empty() => {
-                Some(("a transaction is read whole or not at all", count))
-            }
-            TransactionOutcome::Open => Some(("all comes to rest", format!("{number} is open"))),
-            _ => {
-                let is_in_order = found.is_sorted_by(|one, next| one.0 != next.0 || one.1 < next.1);
-                (!is_in_order).then_some(("a transaction is read in order", count))
-            }
-        }
-    }
-}
-
-impl LogFacts {
-    /// A record that was acknowledged, and has gone without a later one of its key.
-    fn lost_key(&self) -> Option<String> {
-        let last = |value: &str| {
-            let committed = self.committed.iter();
-            let of_key = committed.filter(|(other, _)| key_of(other) == key_of(value));
-            of_key.map(|(_, at)| *at).max()
-        };
-        let acknowledged = self.acknowledged.iter();
-        let mut all = acknowledged.filter(|(at, _)| **at >= self.deletable_end);
-        let is_lost = |at: i64, value: &str| {
-            !self.committed.contains_key(value) && last(value).is_none_or(|last| last < at)
-        };
-        let lost = all.find(|(at, value)| is_lost(**at, value));
-        lost.map(|(at, value)| format!("{at}: {}", short(value)))
-    }
 }
 
 /// The part of a value that tells it from others.
-fn short(value: &str) -> &str {
+pub(crate) fn short(value: &str) -> &str {
     value.split(' ').next().unwrap_or(value)
 }

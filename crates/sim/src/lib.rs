@@ -14,8 +14,8 @@
 //! - Whatever decides is the product's own code; `node` only wires, as the broker does.
 //! - The judge believes clients and what a node serves, never what a node thinks.
 //! - The product's clients run when the world lets them, and have its time (`docs/decisions/simulation.md`).
-//! - Every promise to clients is judged in `judge`, and of clusters in `cluster/judge`; what a world sees by
-//!   itself, a log that no disk has damaged, it tells the judge.
+//! - Every promise to clients is judged in `judge`, and of clusters in `cluster/judge`; what a world sees by itself
+//!   it tells the judge. Each promise is broken and kept in a test of the judge's own.
 //!
 //! `cluster` is a world of its own: a controller, brokers that replicate, and the network between them.
 //!
@@ -40,7 +40,7 @@ mod world;
 
 pub use campaign::{hunt, hunt_in_cluster, run, shrink, shrink_cluster};
 pub use cluster::{ClusterSchedule, PlantedInCluster, run_cluster};
-pub use judge::Verdict;
+pub use judge::{Promise, Verdict};
 pub use planted::Planted;
 pub use schedule::Schedule;
 pub use world::Outcome;

@@ -4,7 +4,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
-use sim::{ClusterSchedule, Outcome, Planted, PlantedInCluster, Verdict};
+use sim::{ClusterSchedule, Outcome, Planted, PlantedInCluster, Promise, Verdict};
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,7 +38,8 @@ struct Options {
     /// Worlds of clusters: a controller and three brokers
     #[arg(long)]
     cluster: bool,
-    /// Plant each of the mistakes, one at a time, and fail if one is not found within so many seconds
+    /// Plant each of the mistakes, one at a time, and fail if one is not found within so many seconds, or through a
+    /// promise that it does not break
     #[arg(long, conflicts_with_all = ["trace", "cluster", "planted"])]
     mistakes: bool,
     /// Plant a mistake, by its name
@@ -68,6 +69,14 @@ impl Worlds {
         match options.cluster {
             true => Ok(Self::Cluster(planted(name, &PlantedInCluster::ALL)?)),
             false => Ok(Self::Node(planted(name, &Planted::ALL)?)),
+        }
+    }
+
+    /// The promises that what is planted breaks.
+    const fn breaks(self) -> &'static [Promise] {
+        match self {
+            Self::Node(planted) => planted.breaks(),
+            Self::Cluster(planted) => planted.breaks(),
         }
     }
 
@@ -159,11 +168,11 @@ fn main() -> Result<()> {
     bail!("seed {seed} broke a promise: cargo run --release -p sim -- --trace{kind} --seed {seed}");
 }
 
-/// Plants each mistake, and tells how soon it is found.
+/// Plants each mistake, and tells how soon it is found, and through which promise.
 fn find_mistakes(options: &Options) -> Result<()> {
     let of_node = Planted::ALL.map(Worlds::Node);
     let of_cluster = PlantedInCluster::ALL.map(Worlds::Cluster);
-    let mut missed = Vec::new();
+    let (mut missed, mut unrelated) = (Vec::new(), Vec::new());
     for worlds in of_node.into_iter().chain(of_cluster) {
         let campaign = Campaign::default();
         let begun = Instant::now();
@@ -176,15 +185,23 @@ fn find_mistakes(options: &Options) -> Result<()> {
         let count = campaign.worlds.into_inner();
         let failed = campaign.failed.into_inner().unwrap_or_default();
         match failed.into_iter().next() {
-            Some((seed, Some(verdict))) => println!(
-                "{worlds:?}: seed {seed}, {count} worlds, {seconds:.1} s: {}",
-                verdict.promise
-            ),
+            Some((seed, Some(verdict))) => {
+                let promise = verdict.promise;
+                println!("{worlds:?}: seed {seed}, {count} worlds, {seconds:.1} s: {promise}");
+                if !worlds.breaks().contains(&promise) {
+                    unrelated.push(format!("{worlds:?} (seed {seed}: {promise})"));
+                }
+            }
             Some((seed, None)) => bail!("{worlds:?}: seed {seed} has two histories"),
             None => missed.push(format!("{worlds:?} ({count} worlds, {seconds:.1} s)")),
         }
     }
     ensure!(missed.is_empty(), "not found: {}", missed.join(", "));
+    ensure!(
+        unrelated.is_empty(),
+        "found through promises that they do not break: {}",
+        unrelated.join(", ")
+    );
     Ok(())
 }
 
@@ -230,7 +247,7 @@ impl Campaign {
 }
 
 fn report(worlds: Worlds, seed: u64, verdict: &Verdict) {
-    println!("{verdict:#?}");
+    println!("{}: {verdict:#?}", verdict.promise);
     let ([left, all], steps, outcome) = worlds.shrunk(seed);
     println!("{left} of {all} steps are left: {steps}");
     let last = outcome.lines.len().saturating_sub(LINES_SHOWN);

@@ -471,7 +471,11 @@ impl Node {
             Ok(block) => block.map_err(|error| error.to_string())?,
             Err(error) => return Ok(Err(error)),
         };
-        self.producer_ids = block.first..block.first + block.count;
+        let first = match self.planted {
+            Planted::HandsOutIdsAgain => 0,
+            _ => block.first,
+        };
+        self.producer_ids = first..first + block.count;
         let first = self.producer_ids.next();
         Ok(Ok(ProducerId(first.ok_or("an empty block of ids")?)))
     }
@@ -510,7 +514,9 @@ impl Node {
 
     /// Does what is due by the time.
     pub(crate) fn tick(&mut self, now: Now) -> Result<(), Halted> {
-        self.groups.expire(now)?;
+        if self.planted != Planted::ExpelsNobody {
+            self.groups.expire(now)?;
+        }
         for id in self.transactions.timed_out(now) {
             self.abort_timed_out(&id, now)?;
         }
@@ -640,7 +646,9 @@ impl Node {
     /// When it has to be asked next.
     pub(crate) fn next_deadline(&self) -> MonotonicTime {
         let unfinished = self.unfinished.iter().map(|(at, _)| *at);
-        let deadlines = unfinished.chain(self.groups.next_deadline());
+        let of_groups = self.groups.next_deadline();
+        let of_groups = of_groups.filter(|_| self.planted != Planted::ExpelsNobody);
+        let deadlines = unfinished.chain(of_groups);
         deadlines
             .chain([self.upkeep_due])
             .min()

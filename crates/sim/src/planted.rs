@@ -3,6 +3,7 @@
 //! The product's own code is the same with them and without; each stands for a mistake that a broker
 //! around it could make.
 
+use crate::judge::Promise;
 use crate::schedule::Schedule;
 
 /// A mistake in a node's wiring, or none.
@@ -51,6 +52,20 @@ pub enum Planted {
     CommitsUnread,
     /// A clean shutdown cuts what it writes of producers short.
     TearsSnapshots,
+    /// Batches are written anew with their checksum, and nobody has looked at the one that they came with.
+    TakesDamagedBatches,
+    /// The cleaner does not stop at what is durable.
+    CompactsToTheEnd,
+    /// A topic that is deleted is still served to those who know its id.
+    ServesDeletedTopics,
+    /// A start hands out the producer ids anew that another run was given.
+    HandsOutIdsAgain,
+    /// A change of topics is acknowledged though the metadata log has not taken it.
+    AcknowledgesRefusals,
+    /// Members of groups that are silent stay members.
+    ExpelsNobody,
+    /// The last stable offset is told without regard to what is durable.
+    TellsUnstableOffsets,
 }
 
 impl Planted {
@@ -73,8 +88,42 @@ impl Planted {
         }
     }
 
+    /// The promises that it breaks, one of them first: what it is found through.
+    pub const fn breaks(self) -> &'static [Promise] {
+        use Promise as P;
+        match self {
+            Self::Nothing => &[],
+            Self::AnswersEarly => &[P::AcknowledgedIsKept],
+            Self::SyncsNothing => &[P::NodeStarts],
+            Self::CheckpointsByName => &[P::ReadStays],
+            Self::ForgetsProducers => &[P::NothingIsTwice],
+            Self::LosesMarkers => &[P::AllComesToRest],
+            Self::LoadsTooLittle => &[P::OffsetsNeverGoBack],
+            Self::MakesLogsAnew => &[P::AcknowledgedIsKept],
+            Self::NeverMendsMetadata => &[P::AllComesToRest],
+            Self::KeepsMetadataInMemory => &[P::NodeStarts],
+            Self::ReadsToTheEnd | Self::ReadsUncommitted => &[P::AbortedIsUnread],
+            Self::SkipsMarkers => &[P::AllComesToRest],
+            Self::GivesUpCompleting => &[P::AllComesToRest],
+            Self::TakesGapsForDamage => &[P::WatermarksNeverGoBack],
+            Self::TakesLackForFailure => &[P::AllComesToRest],
+            Self::TimesByDate => &[P::LivingMemberStays],
+            Self::SendsAnew => &[P::NothingIsTwice],
+            Self::BelievesCommits => &[P::CommittedIsWhole],
+            Self::CommitsUnread => &[P::CommittedIsHandedOver],
+            Self::TearsSnapshots => &[P::FilesAreReadable],
+            Self::TakesDamagedBatches => &[P::NothingIsMadeUp, P::RecordsAreReadable],
+            Self::CompactsToTheEnd => &[P::LastOfKeyStays],
+            Self::ServesDeletedTopics => &[P::DeletedTopicIsGone],
+            Self::HandsOutIdsAgain => &[P::ProducerIdIsGivenOnce],
+            Self::AcknowledgesRefusals => &[P::TopicsAreAsAcknowledged],
+            Self::ExpelsNobody => &[P::MembersHaveAll],
+            Self::TellsUnstableOffsets => &[P::WatermarksAreInOrder],
+        }
+    }
+
     /// Every mistake.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 27] = [
         Self::AnswersEarly,
         Self::SyncsNothing,
         Self::CheckpointsByName,
@@ -95,5 +144,12 @@ impl Planted {
         Self::BelievesCommits,
         Self::CommitsUnread,
         Self::TearsSnapshots,
+        Self::TakesDamagedBatches,
+        Self::CompactsToTheEnd,
+        Self::ServesDeletedTopics,
+        Self::HandsOutIdsAgain,
+        Self::AcknowledgesRefusals,
+        Self::ExpelsNobody,
+        Self::TellsUnstableOffsets,
     ];
 }

@@ -17,7 +17,7 @@ use self::live::Live;
 use crate::clients::{Client, Desk, START_WALL_MS, modelled_clients};
 use crate::disk_faults::DiskFaults;
 use crate::history::History;
-use crate::judge::{Judge, Verdict};
+use crate::judge::{Judge, Promise, Verdict};
 use crate::node::{Caller, Halted, Node, server_config};
 use crate::planted::Planted;
 use crate::protocol::{Answer, Ask};
@@ -30,6 +30,7 @@ use config::ServerConfig;
 use model::{MonotonicTime, Now};
 use replication::PartitionKey;
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use storage::sim::{Crash, SimDisk};
 
@@ -58,6 +59,24 @@ pub struct Outcome {
     pub event_count: u64,
     /// What has happened, if that was asked for.
     pub lines: Vec<String>,
+}
+
+/// What becomes of a world that runs. A panic of the product is a promise that was not kept.
+pub(crate) fn caught(run: impl FnOnce() -> Outcome) -> Outcome {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Outcome {
+            digest: 0,
+            verdict: Some(Verdict {
+                promise: Promise::NothingPanics,
+                detail: text.unwrap_or_default(),
+                at_ms: -1,
+            }),
+            event_count: 0,
+            lines: Vec::new(),
+        }
+    })
 }
 
 #[derive(Debug)]
@@ -218,10 +237,7 @@ impl World {
 
     fn count_event(&mut self) {
         self.event_count += 1;
-        if self.event_count > EVENTS_MAX {
-            let detail = format!("{EVENTS_MAX} events");
-            self.judge.broken("a world ends", detail);
-        }
+        self.judge.events(self.event_count, EVENTS_MAX);
     }
 
     const fn now(&self) -> Now {
@@ -367,9 +383,8 @@ impl World {
             }
             Err(halted) => {
                 self.note(format_args!("not started: {}", halted.reason));
+                self.judge.not_started(halted.reason, !self.is_calm);
                 if self.is_calm {
-                    self.judge
-                        .broken("a node starts after any crash", halted.reason);
                     return;
                 }
                 self.crash(Crash::KeepsAll, RESTART_MS);
@@ -386,10 +401,7 @@ impl World {
             return;
         }
         let Some(node) = &mut self.node else { return };
-        if let Some(complaint) = node.complaint() {
-            let promise = "no log is damaged but by its disk";
-            self.judge.broken(promise, complaint.to_owned());
-        }
+        self.judge.complained(node.complaint());
         match done {
             Ok(()) => self.drain(),
             Err(halted) => {
@@ -405,10 +417,7 @@ impl World {
                 let Err(halted) = outcome else {
                     return self.drain();
                 };
-                if self.is_calm {
-                    self.judge
-                        .broken("a node goes on while nothing fails", halted.reason);
-                }
+                self.judge.halted(halted.reason, !self.is_calm);
                 self.crash(Crash::KeepsAll, RESTART_MS);
             }
         }
@@ -656,10 +665,8 @@ impl World {
             self.rest();
             return;
         }
-        if self.now_ms > CHAOS_MS + CALM_MS {
-            if let Some(detail) = group_fault {
-                self.judge.broken("members get all partitions", detail);
-            }
+        let deadline_ms = CHAOS_MS + CALM_MS;
+        if self.now_ms > deadline_ms {
             let client = restless.map(|at| format!("{at} {:?}", self.seats[at].client));
             let client: String = client
                 .iter()
@@ -668,7 +675,7 @@ impl World {
                 .collect();
             let client = restless_client.unwrap_or(client);
             let detail = format!("node at rest: {is_node_at_rest}; client {client}");
-            self.judge.broken("all comes to rest", detail);
+            self.judge.restless(group_fault, detail, deadline_ms);
             return;
         }
         self.after(REST_CHECK_MS, Event::CheckRest);

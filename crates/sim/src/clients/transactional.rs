@@ -15,6 +15,8 @@ pub(crate) struct Transactional {
     transactional_id: String,
     tasks: VecDeque<Plan>,
     producer: Option<ProducerKey>,
+    /// The id that it was given last: one and the same, until its epochs have run out.
+    given_id: Option<i64>,
     topics: KnownTopics,
     /// Of the producer's epoch: each transaction has its own.
     sequences: BTreeMap<PartitionKey, i32>,
@@ -53,6 +55,7 @@ impl Transactional {
             transactional_id: format!("id{client}"),
             tasks: VecDeque::new(),
             producer: None,
+            given_id: None,
             topics: KnownTopics::default(),
             sequences: BTreeMap::new(),
             running: None,
@@ -249,6 +252,9 @@ impl Client for Transactional {
         match (ask, &answer) {
             (Ask::InitProducerId { .. }, Answer::Producer { error, producer }) => match error {
                 ErrorCode::None => {
+                    if self.given_id.replace(producer.id) != Some(producer.id) {
+                        desk.judge.producer_id(producer.id);
+                    }
                     self.producer = Some(*producer);
                     self.sequences.clear();
                 }

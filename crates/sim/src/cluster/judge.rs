@@ -1,12 +1,18 @@
 //! The invariants of the published models (KIP-966), looked at from outside of the nodes. What clients of a cluster
 //! were promised is judged where it is for one node: `crate::judge`.
 
+#[cfg(test)]
+pub(super) mod tests;
+
 use crate::Verdict;
-use crate::judge::Judge as Promises;
+use crate::judge::{Judge as Promises, Promise, short};
 use metadata::{MetadataImage, NO_LEADER};
 use model::{BrokerId, LeaderEpoch, Uuid};
 use record::{Batches, Decompressor};
 use std::collections::BTreeMap;
+
+/// The session of a broker, and what the controller may take to end it.
+const SILENCE_MS: i64 = 6_000;
 
 /// A topic's id and the index of a partition.
 pub(super) type Log = (Uuid, i32);
@@ -46,10 +52,6 @@ pub(super) struct Judge {
     partition_epochs: BTreeMap<Log, (LeaderEpoch, i32)>,
 }
 
-fn short(value: &str) -> &str {
-    value.split(' ').next().unwrap_or(value)
-}
-
 /// The records of batches.
 pub(super) fn records_of(bytes: &[u8]) -> Result<(Vec<ReplicaRecord>, Option<i64>), String> {
     let (mut decompressor, mut scratch) = (Decompressor::default(), Vec::new());
@@ -87,7 +89,7 @@ impl Judge {
         self.promises.verdict()
     }
 
-    pub(super) fn broken(&mut self, promise: &'static str, detail: String) {
+    fn broken(&mut self, promise: Promise, detail: String) {
         self.promises.broken(promise, detail);
     }
 
@@ -104,18 +106,18 @@ impl Judge {
                     |id: &BrokerId| image.cluster.broker(*id).is_none_or(|one| one.is_fenced);
                 let is_both = elr.iter().any(|id| partition.isr.contains(id));
                 if !is_in(&partition.isr) || !is_in(elr) || is_both {
-                    wrong = Some(("ValidControllerIsrAndElr", what()));
+                    wrong = Some((Promise::ValidControllerIsrAndElr, what()));
                 } else if partition.leader != NO_LEADER
                     && !partition.isr.contains(&partition.leader)
                 {
-                    wrong = Some(("the leader is in sync", what()));
+                    wrong = Some((Promise::LeaderIsInSync, what()));
                 } else if partition.isr.iter().any(is_fenced) {
-                    wrong = Some(("ValidControllerState", what()));
+                    wrong = Some((Promise::ValidControllerState, what()));
                 }
                 let epochs = (partition.leader_epoch, partition.partition_epoch);
                 let before = self.partition_epochs.insert(log, epochs);
                 if before.is_some_and(|before| before.0 > epochs.0 || before.1 > epochs.1) {
-                    wrong = Some(("epochs never go back", what()));
+                    wrong = Some((Promise::PartitionEpochsNeverGoBack, what()));
                 }
             }
         }
@@ -144,16 +146,17 @@ impl Judge {
                 continue;
             };
             let high_watermark = self.high_watermarks.get(&view.log).copied().unwrap_or(0);
-            let is_candidate = partition.isr.contains(&view.broker)
-                || partition.eligible_leader_replicas.contains(&view.broker);
-            let lacks = view.log_end_offset < high_watermark;
-            if is_candidate && lacks {
-                let detail =
-                    format!("{view:?}, the true high watermark is {high_watermark}; {partition:?}");
-                self.broken("LeaderCandidateCompleteness", detail);
-            } else if view.is_leader && view.leader_epoch == partition.leader_epoch && lacks {
-                let detail = format!("{view:?}, the true high watermark is {high_watermark}");
-                self.broken("LeaderCompleteness", detail);
+            if view.log_end_offset >= high_watermark {
+                continue;
+            }
+            let detail =
+                format!("{view:?}, the true high watermark is {high_watermark}; {partition:?}");
+            if view.is_leader && view.leader_epoch == partition.leader_epoch {
+                self.broken(Promise::LeaderCompleteness, detail);
+            } else if partition.isr.contains(&view.broker)
+                || partition.eligible_leader_replicas.contains(&view.broker)
+            {
+                self.broken(Promise::LeaderCandidateCompleteness, detail);
             }
         }
     }
@@ -163,17 +166,17 @@ impl Judge {
         let detail = format!("{view:?}");
         let before = self.replicas.insert(key, view.leader_epoch);
         if before.is_some_and(|before| before > view.leader_epoch) {
-            return self.broken("leader epochs never go back", detail);
+            return self.broken(Promise::LeaderEpochsNeverGoBack, detail);
         }
         let is_ordered = 0 <= view.log_start_offset
             && view.log_start_offset <= view.high_watermark
             && view.high_watermark <= view.log_end_offset;
         if !is_ordered {
-            return self.broken("watermarks are in order", detail);
+            return self.broken(Promise::WatermarksAreInOrder, detail);
         }
         let start = self.log_starts.insert(key, view.log_start_offset);
         if start.is_some_and(|start| start > view.log_start_offset) {
-            return self.broken("a log start never goes back", detail);
+            return self.broken(Promise::LogStartNeverGoesBack, detail);
         }
         if view.is_leader {
             let leader = self
@@ -181,10 +184,20 @@ impl Judge {
                 .entry((view.log, view.leader_epoch))
                 .or_insert(view.broker);
             if *leader != view.broker {
-                return self.broken("an epoch has one leader", detail);
+                return self.broken(Promise::EpochHasOneLeader, detail);
             }
             let high_watermark = self.high_watermarks.entry(view.log).or_default();
             *high_watermark = view.high_watermark.max(*high_watermark);
+        }
+    }
+
+    /// A broker does not run, and has not been heard of since then by a controller that runs.
+    pub(super) fn silent(&mut self, broker: BrokerId, since_ms: i64, image: &MetadataImage) {
+        let known = image.cluster.broker(broker);
+        let is_fenced = known.is_none_or(|known| known.is_fenced);
+        if !is_fenced && since_ms + SILENCE_MS < self.promises.now_ms {
+            let detail = format!("broker {broker} was heard last at {since_ms}");
+            self.broken(Promise::SilentBrokerIsFenced, detail);
         }
     }
 
@@ -223,7 +236,7 @@ impl Judge {
                 other.0,
                 shown(&theirs)
             );
-            self.broken("LogMatching", detail);
+            self.broken(Promise::LogMatching, detail);
         }
     }
 }

@@ -29,6 +29,8 @@ mod probes;
 mod schedule;
 mod world;
 
+#[cfg(test)]
+pub(crate) use self::{judge::tests::JUDGED, probes::tests::PROBED};
 pub use planted::PlantedInCluster;
 pub use schedule::ClusterSchedule;
 pub use world::run as run_cluster;

@@ -6,6 +6,9 @@ use crate::random::Random;
 /// Where clients are.
 pub(super) const CLIENTS: NodeId = BROKERS + 1;
 const PLACES: usize = CLIENTS + 1;
+/// So many markers in a hundred stay on their way for longer than anybody waits, and so long at most.
+const STUCK_PERCENT: u64 = 10;
+const STUCK_MAX_MS: i64 = 5_000;
 
 /// The network, with what is wrong with it at the moment.
 #[derive(Debug)]
@@ -14,6 +17,7 @@ pub(super) struct Network {
     /// Until when the first does not reach the second.
     cut_until: [[i64; PLACES]; PLACES],
     slow: Option<Slow>,
+    is_well: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +33,7 @@ impl Network {
             random: Random::of(seed, 12),
             cut_until: [[0; PLACES]; PLACES],
             slow: None,
+            is_well: false,
         }
     }
 
@@ -71,6 +76,16 @@ impl Network {
     pub(super) fn end(&mut self) {
         self.cut_until = [[0; PLACES]; PLACES];
         self.slow = None;
+        self.is_well = true;
+    }
+
+    /// How much later markers arrive that stand in the buffers of a connection which their coordinator has given up:
+    /// it has sent them again by then, and goes on.
+    pub(super) fn stuck_ms(&mut self) -> i64 {
+        match !self.is_well && self.random.percent(STUCK_PERCENT) {
+            true => self.random.between(1, STUCK_MAX_MS),
+            false => 0,
+        }
     }
 
     /// After how long a message arrives; `None` when it never does. What is sent over a cut link may arrive when

@@ -1,6 +1,8 @@
 //! Mistakes that can be planted into the wiring of a cluster's nodes, to see that the world finds them. The
 //! product's own code is the same with them and without.
 
+use crate::judge::Promise;
+
 /// A mistake, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PlantedInCluster {
@@ -43,11 +45,46 @@ pub enum PlantedInCluster {
     DeletesAlone,
     /// A new leader tells where its log ends before it knows how far that was replicated.
     ListsOldEnds,
+    /// Where an epoch ends is told as the offset of its last record.
+    TellsLastOffsets,
+    /// A leader that is replaced leads on, in the epoch of the next one.
+    LeadsOn,
+    /// A marker of an old epoch, of the producer or of its coordinator, is taken as one of now.
+    TakesOldMarkers,
 }
 
 impl PlantedInCluster {
+    /// The promises that it breaks, one of them first: what it is found through.
+    pub const fn breaks(self) -> &'static [Promise] {
+        use Promise as P;
+        match self {
+            Self::Nothing => &[],
+            Self::AnswersEarly => &[P::OffsetIsOneRecords],
+            Self::ReadsToTheEnd => &[P::AbortedIsUnread],
+            Self::TrustsItsLog => &[P::LogMatching],
+            Self::CutsAtHighWatermark => &[P::LeaderCandidateCompleteness],
+            Self::NeverCuts => &[P::AllComesToRest],
+            Self::FollowsLeadersNotEpochs => &[P::AllComesToRest],
+            Self::ClaimsCleanShutdown => &[P::LeaderCandidateCompleteness],
+            Self::DeletesStraysEarly => &[P::LeaderCandidateCompleteness],
+            Self::ForgetsProducers => &[P::NothingIsTwice],
+            Self::FencesNobody => &[P::SilentBrokerIsFenced],
+            Self::LeadsByOldMetadata => &[P::LeaderCandidateCompleteness],
+            Self::OverlooksGaps => &[P::LogMatching],
+            Self::CoordinatorAnswersEarly => &[P::AllComesToRest],
+            Self::LoadsToHighWatermark => &[P::OffsetsNeverGoBack],
+            Self::CoordinatorServesOn => &[P::GroupHasOneCoordinator],
+            Self::AsksNoCoordinator => &[P::AllComesToRest],
+            Self::DeletesAlone => &[P::LogStartNeverGoesBack],
+            Self::ListsOldEnds => &[P::EndNeverGoesBack],
+            Self::TellsLastOffsets => &[P::ReadIsOfItsEpoch],
+            Self::LeadsOn => &[P::EpochHasOneLeader],
+            Self::TakesOldMarkers => &[P::AbortedIsUnread, P::CommittedIsWhole],
+        }
+    }
+
     /// The mistakes that some hundred worlds find.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 21] = [
         Self::AnswersEarly,
         Self::ReadsToTheEnd,
         Self::TrustsItsLog,
@@ -66,5 +103,8 @@ impl PlantedInCluster {
         Self::AsksNoCoordinator,
         Self::DeletesAlone,
         Self::ListsOldEnds,
+        Self::TellsLastOffsets,
+        Self::LeadsOn,
+        Self::TakesOldMarkers,
     ];
 }

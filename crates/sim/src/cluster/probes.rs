@@ -1,9 +1,12 @@
 //! What a consumer asks of a leader beside records: where the log ends (ListOffsets), and where an epoch has ended
 //! (OffsetForLeaderEpoch). Neither may contradict what the consumer has read.
 
+#[cfg(test)]
+pub(super) mod tests;
+
 use super::judge::Log;
 use super::message::{Answer, Ask};
-use crate::judge::Judge;
+use crate::judge::{Judge, Promise};
 use crate::protocol::{self, Fetched};
 use crate::random::Random;
 use model::{ErrorCode, LeaderEpoch};
@@ -79,7 +82,7 @@ impl Probes {
                     let detail = format!(
                         "{log:?} ends at {end_offset} for the leader of {leader_epoch}, after {seen:?}"
                     );
-                    judge.broken("the end of a log never goes back (ListOffsets)", detail);
+                    judge.broken(Promise::EndNeverGoesBack, detail);
                 }
                 seen.end_offset = end_offset.max(seen.end_offset);
                 ErrorCode::None
@@ -90,10 +93,7 @@ impl Probes {
                     .is_some_and(|(last, of)| epoch == of && end_offset <= last || epoch < of);
                 if is_short {
                     let detail = format!("{log:?}: {epoch} ends at {end_offset}, after {seen:?}");
-                    judge.broken(
-                        "what was read is of its epoch (OffsetForLeaderEpoch)",
-                        detail,
-                    );
+                    judge.broken(Promise::ReadIsOfItsEpoch, detail);
                 }
                 ErrorCode::None
             }

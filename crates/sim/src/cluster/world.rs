@@ -25,7 +25,7 @@ use crate::history::History;
 use crate::judge::Judge as Promises;
 use crate::protocol;
 use crate::random::Random;
-use crate::{Outcome, Verdict};
+use crate::world::{Outcome, caught};
 use config::ServerConfig;
 use controller::create_topics::NewTopic;
 use controller::elect_leaders::ElectionType;
@@ -34,7 +34,6 @@ use controller::{AlterPartitionReassignments, ControllerRequest, CreateTopics, E
 use metadata::MetadataImage;
 use model::{BrokerId, MonotonicTime, Now};
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use storage::sim::{Crash, SimDisk};
 
@@ -125,21 +124,7 @@ struct World {
 /// Runs a cluster's world. A panic of the product is a promise that was not kept.
 pub fn run(schedule: &ClusterSchedule, planted: PlantedInCluster, keeps_lines: bool) -> Outcome {
     let world = World::new(schedule.clone(), planted, keeps_lines);
-    let outcome = catch_unwind(AssertUnwindSafe(|| world.run()));
-    outcome.unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().cloned();
-        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        Outcome {
-            digest: 0,
-            verdict: Some(Verdict {
-                promise: "nothing panics",
-                detail: text.unwrap_or_default(),
-                at_ms: -1,
-            }),
-            event_count: 0,
-            lines: Vec::new(),
-        }
-    })
+    caught(|| world.run())
 }
 
 impl World {
@@ -210,10 +195,7 @@ impl World {
             self.now_ms = at_ms;
             self.judge.promises.now_ms = at_ms;
             self.event_count += 1;
-            if self.event_count > EVENTS_MAX {
-                let detail = format!("{EVENTS_MAX} events");
-                self.judge.broken("a world ends", detail);
-            }
+            self.judge.promises.events(self.event_count, EVENTS_MAX);
             self.happen(event);
         }
         if let Some(verdict) = self.judge.verdict() {
@@ -316,9 +298,9 @@ impl World {
             }
             Err(reason) => {
                 self.note(format_args!("{place} not started: {reason}"));
+                let detail = format!("{place}: {reason}");
+                self.judge.promises.not_started(detail, !self.is_calm);
                 if self.is_calm {
-                    let detail = format!("{place}: {reason}");
-                    self.judge.broken("a node starts after any crash", detail);
                     return;
                 }
                 self.after(RESTART_MS, Event::Start(place));
@@ -343,7 +325,7 @@ impl World {
         if let Err(reason) = done {
             self.note(format_args!("{place} halted: {reason}"));
             let detail = format!("{place}: {reason}");
-            self.judge.broken("a node goes on", detail);
+            self.judge.promises.halted(detail, false);
             return;
         }
         if let Some(at) = self.next_deadline(place) {
@@ -390,7 +372,7 @@ impl World {
         };
         if let Err(reason) = stopped {
             let detail = format!("{place}: {reason}");
-            self.judge.broken("a node stops in order", detail);
+            self.judge.promises.stopped_badly(detail);
         }
         self.crash(place, Crash::KeepsAll, down_ms);
     }
@@ -409,7 +391,10 @@ impl World {
             };
             self.pending.insert((from, channel), caller.number);
             self.after(timeout_ms, Event::NoAnswer(caller));
-            if let Some(ms) = self.network.carry(from, to, self.now_ms) {
+            if let Some(mut ms) = self.network.carry(from, to, self.now_ms) {
+                if matches!(ask, Ask::WriteMarkers(_)) {
+                    ms += self.network.stuck_ms();
+                }
                 self.after(ms, Event::Request(to, caller, ask));
             }
         }

@@ -10,6 +10,7 @@
 use super::checkpoints::read_of;
 use super::hosting::Hosting;
 use super::{Halted, SimPartition};
+use crate::planted::Planted;
 use replication::PartitionKey;
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,7 +102,10 @@ impl Hosting {
             }
             let checkpoint = self.cleaning.offsets.get(partition.topic_partition());
             let candidate = partition.look_at_open_log(Duration::ZERO, |log, offsets| {
-                let stable = offsets.last_stable_offset;
+                let stable = match self.planted {
+                    Planted::CompactsToTheEnd => offsets.log_end_offset,
+                    _ => offsets.last_stable_offset,
+                };
                 log.compaction_candidate(checkpoint.copied(), stable, retention_ms)
             });
             let Some(Some(Ok(candidate))) = candidate else {
@@ -119,7 +123,9 @@ impl Hosting {
             return Ok(());
         };
         // A record goes only when the later one of its key is on the disk.
-        partition.flush_up_to(cleanable.first_uncleanable_offset, now_ms)?;
+        if self.planted != Planted::CompactsToTheEnd {
+            partition.flush_up_to(cleanable.first_uncleanable_offset, now_ms)?;
+        }
         // The recovery point tells the gaps that stay from a loss.
         self.write_checkpoints_of(self.place_of(&partition))?;
         let mut compaction =

@@ -334,7 +334,7 @@ impl Hosting {
         random: &mut Random,
     ) -> Result<Vec<Arc<SimPartition>>, Halted> {
         let deleted: Vec<Uuid> = delta.deleted_topics().map(|topic| topic.id).collect();
-        if !deleted.is_empty() {
+        if !deleted.is_empty() && self.planted != Planted::ServesDeletedTopics {
             self.retire(&deleted, now, random)?;
         }
         for changed in delta.partitions() {

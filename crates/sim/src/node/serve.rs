@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 const PRODUCE_VERSION: i16 = 13;
 const TOPIC_RESOURCE: i8 = 2;
+/// Where a batch has its checksum.
+const CRC_OFFSET: usize = 17;
 
 impl Node {
     /// Serves a request; the answer is among those to be taken once it may go out.
@@ -48,7 +50,12 @@ impl Node {
                 self.answers.push((caller, answer));
             }
             Ask::CreateTopic { .. } | Ask::DeleteTopic { .. } | Ask::AlterConfig { .. } => {
-                let answer = self.administer(ask, now)?;
+                let mut answer = self.administer(ask, now)?;
+                if self.planted == Planted::AcknowledgesRefusals
+                    && answer.error() == ErrorCode::KafkaStorageError
+                {
+                    answer = answer.refused(ErrorCode::None);
+                }
                 self.tell_controller(now)?;
                 self.answers.push((caller, answer));
             }
@@ -140,6 +147,9 @@ impl Node {
             Err(error) => return self.refuse(caller, &ask, error),
         };
         let mut records = records.clone();
+        if self.planted == Planted::TakesDamagedBatches {
+            sum_anew(&mut records);
+        }
         let mut batch = match validated(&found, &mut records, now.wall_ms) {
             Ok(batch) => batch,
             Err(error) => return self.refuse(caller, &ask, error),
@@ -210,7 +220,10 @@ impl Node {
         Fetched {
             error: ErrorCode::None,
             high_watermark: read.offsets.high_watermark,
-            last_stable_offset: read.offsets.last_stable_offset,
+            last_stable_offset: match self.planted {
+                Planted::TellsUnstableOffsets => read.offsets.log_end_offset,
+                _ => read.offsets.last_stable_offset,
+            },
             log_start_offset: read.offsets.log_start_offset,
             aborted: read.aborted_transactions.unwrap_or_default(),
             records,
@@ -318,6 +331,14 @@ fn code_of(result: Option<Result<(), controller::ApiError>>) -> ErrorCode {
         Some(Ok(())) => ErrorCode::None,
         Some(Err(error)) => error.code,
         None => ErrorCode::UnknownServerError,
+    }
+}
+
+/// The mistake of writing the checksum of a batch without a look at the one that it has.
+fn sum_anew(batch: &mut [u8]) {
+    if let Ok((parsed, _)) = RecordBatch::parse(batch) {
+        let crc = parsed.computed_crc().to_be_bytes();
+        batch[CRC_OFFSET..CRC_OFFSET + crc.len()].copy_from_slice(&crc);
     }
 }
 

@@ -69,15 +69,7 @@ impl World {
         let Some(node) = &self.node else { return };
         let after = node.observe();
         self.judge.observed(&after, true);
-        let ends = |all: &[Observed]| -> Vec<_> {
-            let end = |one: &Observed| (one.key, one.offsets.log_end_offset);
-            all.iter().map(end).collect()
-        };
-        if ends(&observed) != ends(&after) {
-            let detail = format!("{observed:?} and then {after:?}");
-            self.judge
-                .broken("a clean shutdown changes nothing", detail);
-        }
+        self.judge.stopped_and_started(&observed, &after);
     }
 
     /// Every file of every log is one that `dump-log` finds nothing wrong with.
@@ -87,8 +79,7 @@ impl World {
             let entries = match self.disk.list(&directory) {
                 Ok(entries) => entries,
                 Err(error) => {
-                    let detail = format!("{}: {error}", directory.display());
-                    self.judge.broken("files can be read", detail);
+                    self.judge.file(&directory, &[error.to_string()]);
                     continue;
                 }
             };
@@ -127,8 +118,7 @@ impl World {
         let now = self.now_of_node();
         let node = self.node.as_mut()?;
         if let Err(halted) = node.serve(caller, ask, now) {
-            self.judge
-                .broken("a node goes on while nothing fails", halted.reason);
+            self.judge.halted(halted.reason, false);
             return None;
         }
         let answers = node.take_answers();
@@ -156,7 +146,7 @@ impl World {
             };
             if fetched.error != ErrorCode::None {
                 let detail = format!("{:?} {offset}: {:?}", one.key, fetched.error);
-                self.judge.broken("records can be read", detail);
+                self.judge.unreadable(detail);
                 break;
             }
             let floor = self.judge.floor(one.key);
@@ -189,10 +179,7 @@ impl World {
                     error: ErrorCode::None,
                     offset,
                 }) => self.judge.offset_fetched(key, offset, false, None),
-                answer => {
-                    let detail = format!("{key:?}: {answer:?}");
-                    self.judge.broken("all comes to rest", detail);
-                }
+                answer => self.judge.offset_unanswered(&key, &answer),
             }
         }
     }

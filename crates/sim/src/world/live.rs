@@ -377,7 +377,7 @@ impl World {
                 }
             }
             Report::Assigned(partitions) => self.judge.assigned(GROUP, LIVE + client, partitions),
-            Report::Broken { reason } => self.judge.broken("a client goes on", reason),
+            Report::Broken { reason } => self.judge.client_gave_up(reason),
             Report::Done => live.is_done(client),
         }
     }

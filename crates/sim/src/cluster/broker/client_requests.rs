@@ -302,7 +302,11 @@ impl BrokerNode {
         partition.check_leader(leader_epoch)?;
         let end = partition.end_offset_of_epoch(epoch);
         let end = end.map_err(|_| ErrorCode::KafkaStorageError)?;
-        Ok(end.unwrap_or((LeaderEpoch::NONE, -1)))
+        let (epoch, end_offset) = end.unwrap_or((LeaderEpoch::NONE, -1));
+        Ok(match self.planted {
+            PlantedInCluster::TellsLastOffsets => (epoch, end_offset - 1),
+            _ => (epoch, end_offset),
+        })
     }
 
     /// Reads for a consumer.

@@ -4,6 +4,7 @@
 use super::waiting::{Gathered, Replicated};
 use super::{BrokerNode, SimPartition};
 use crate::cluster::message::{Answer, Caller, Outbox};
+use crate::cluster::planted::PlantedInCluster;
 use crate::coordinators::{Finishing, OFFSETS_TOPIC};
 use crate::protocol;
 use coordinator::runtime::TransactionMarker;
@@ -245,7 +246,12 @@ impl BrokerNode {
             ended.map_err(|halted| halted.reason)?
         } else {
             let mut batch = marker.into_batch(now.wall_ms);
-            match partition.append_marker(&mut batch, version, now.wall_ms) {
+            let mut appended = partition.append_marker(&mut batch, version, now.wall_ms);
+            if self.planted == PlantedInCluster::TakesOldMarkers && appended.is_err() {
+                let mut batch = of_now(marker, &partition).into_batch(now.wall_ms);
+                appended = partition.append_marker(&mut batch, 0, now.wall_ms);
+            }
+            match appended {
                 Ok(appended) => Ok(appended.last_offset + 1),
                 Err(error) if error.is_disk_failure() => return Err(error.to_string()),
                 Err(error) => Err(error.code()),
@@ -293,6 +299,19 @@ impl BrokerNode {
             }
         }
     }
+}
+
+/// The mistake of taking an old marker for one of the epochs that the partition knows of.
+fn of_now(marker: TransactionMarker, partition: &SimPartition) -> TransactionMarker {
+    let known = partition.producers().unwrap_or_default();
+    let producer = known
+        .iter()
+        .find(|known| known.producer_id == marker.producer_id);
+    producer.map_or(marker, |known| TransactionMarker {
+        producer_epoch: known.producer_epoch.max(marker.producer_epoch),
+        coordinator_epoch: known.coordinator_epoch.max(marker.coordinator_epoch),
+        ..marker
+    })
 }
 
 /// Waits until a marker is on every in-sync replica.

@@ -5,7 +5,7 @@ use crate::cluster::message::Outbox;
 use crate::cluster::planted::PlantedInCluster;
 use controller::metadata_log::METADATA_LOG_FOLDER;
 use metadata::{MetadataDelta, MetadataImage};
-use model::{Now, TopicPartition};
+use model::{BrokerId, Now, TopicPartition};
 use replication::{Partition, PartitionKey, Role, RoleChange, role_changes};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -106,7 +106,10 @@ impl BrokerNode {
         let image = &delta.after;
         self.host.leaders().set_cluster(image.cluster.clone());
         let changes = role_changes(image, Some(delta), self.id, &self.roles);
-        for change in changes {
+        for mut change in changes {
+            if self.planted == PlantedInCluster::LeadsOn {
+                lead_on(&mut change, image, self.id);
+            }
             self.take_role(image, &change, now)?;
         }
         self.drop_idle_fetchers();
@@ -290,6 +293,18 @@ impl BrokerNode {
                 partition.check_followers(now.monotonic, std::time::Duration::from_secs(1));
             }
         }
+    }
+}
+
+/// The mistake of taking the epoch of a change, and not who leads in it.
+fn lead_on(change: &mut RoleChange, image: &MetadataImage, id: BrokerId) {
+    let topic = image.topics.by_id(change.key.0);
+    let partition = topic.and_then(|topic| topic.partition(change.key.1));
+    let is_replaced = change.before.is_leader() && !change.after.is_leader();
+    if let Some(partition) = partition.filter(|one| is_replaced && one.has_leader()) {
+        let mut partition = (**partition).clone();
+        partition.leader = id;
+        change.after = Role::of(&partition, id);
     }
 }
 

@@ -12,9 +12,6 @@ use model::{BrokerId, LeaderEpoch};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// The session of a broker, and what the controller may take to end it.
-const SILENCE_MS: i64 = 6_000;
-
 impl World {
     /// Judges what a node is after an event.
     pub(super) fn look_at(&mut self, place: NodeId) {
@@ -95,7 +92,7 @@ impl World {
             compared.push((log, replicas));
         }
         if let Some(detail) = unreadable {
-            return self.judge.broken("records can be read", detail);
+            return self.judge.promises.unreadable(detail);
         }
         for (log, replicas) in &compared {
             for (at, one) in replicas.iter().enumerate() {
@@ -124,28 +121,33 @@ impl World {
         for place in 1..=BROKERS {
             let one = &self.places[place];
             let silent_since = since.max(one.changed_at).max(one.heard_at);
-            let is_silent = one.node.is_none() && silent_since + SILENCE_MS < self.now_ms;
-            let broker = image.cluster.broker(BrokerId(place as i32));
-            if is_silent && broker.is_some_and(|broker| !broker.is_fenced) {
-                let detail = format!("broker {place} has ended at {}", one.changed_at);
-                return self
-                    .judge
-                    .broken("a broker that is silent is fenced", detail);
+            if one.node.is_none() {
+                self.judge
+                    .silent(BrokerId(place as i32), silent_since, &image);
             }
         }
     }
 
     pub(super) fn look_for_rest(&mut self, compared: &[(Log, Replicas)]) {
-        let restless = self.restless();
-        let Some(reason) = restless else {
-            self.note(format_args!("at rest"));
-            self.is_over = true;
-            self.scan(compared);
-            return;
-        };
-        if self.now_ms > CHAOS_MS + CALM_MS {
-            self.judge.broken("all comes to rest", reason);
+        let deadline_ms = CHAOS_MS + CALM_MS;
+        let promises = &mut self.judge.promises;
+        let client = self.clients.iter().find(|client| !client.is_at_rest());
+        if let Some(client) = client {
+            let shown = format!("{client:?}").chars().take(600).collect();
+            return promises.restless(None, shown, deadline_ms);
         }
+        if let Some(fault) = promises.group_fault(PARTITIONS) {
+            return promises.restless(Some(fault), String::new(), deadline_ms);
+        }
+        // Members of groups would go on for ever.
+        self.is_quiet = true;
+        if let Some(reason) = self.restless_broker() {
+            let promises = &mut self.judge.promises;
+            return promises.restless(None, reason, deadline_ms);
+        }
+        self.note(format_args!("at rest"));
+        self.is_over = true;
+        self.scan(compared);
     }
 
     /// All is at rest: what is acknowledged has to be there, for whoever reads, on whatever broker.
@@ -176,16 +178,7 @@ impl World {
             let committed: Vec<_> = brokers
                 .filter_map(|node| node.committed_offset(&key))
                 .collect();
-            match committed[..] {
-                [offset] => {
-                    let promises = &mut self.judge.promises;
-                    promises.offset_fetched(key, offset, false, None);
-                }
-                _ => {
-                    let detail = format!("{key:?}: {committed:?}");
-                    self.judge.broken("a group has one coordinator", detail);
-                }
-            }
+            self.judge.promises.coordinated(key, &committed);
         }
         self.judge.promises.close();
     }
@@ -204,7 +197,7 @@ impl World {
             let fetched = node.fetch(log, LeaderEpoch::NONE, offset, is_committed);
             if fetched.error != model::ErrorCode::None {
                 let detail = format!("{log:?} {offset}: {:?}", fetched.error);
-                promises.broken("records can be read", detail);
+                promises.unreadable(detail);
                 break;
             }
             let floor = promises.floor(log);
@@ -217,20 +210,7 @@ impl World {
         promises.scanned(log, offset, view.high_watermark);
     }
 
-    /// What is not at rest yet.
-    fn restless(&mut self) -> Option<String> {
-        let client = self.clients.iter().find(|client| !client.is_at_rest());
-        if let Some(client) = client {
-            return Some(format!("{client:?}").chars().take(600).collect());
-        }
-        if let Some(fault) = self.judge.promises.group_fault(PARTITIONS) {
-            return Some(format!("members: {fault}"));
-        }
-        // Members of groups would go on for ever.
-        self.is_quiet = true;
-        self.restless_broker()
-    }
-
+    /// What is not at rest yet of the brokers.
     fn restless_broker(&self) -> Option<String> {
         let image = self.controller_image();
         let Some(image) = image else {
