@@ -54,8 +54,8 @@ pub enum Planted {
     TearsSnapshots,
     /// Batches are written anew with their checksum, and nobody has looked at the one that they came with.
     TakesDamagedBatches,
-    /// The cleaner does not stop at what is durable.
-    CompactsToTheEnd,
+    /// The cleaner's map still has the keys of the log before.
+    CompactsByOldKeys,
     /// A topic that is deleted is still served to those who know its id.
     ServesDeletedTopics,
     /// A start hands out the producer ids anew that another run was given.
@@ -88,35 +88,75 @@ impl Planted {
         }
     }
 
-    /// The promises that it breaks, one of them first: what it is found through.
+    /// The promises that it breaks: one of them is what it is found through.
     pub const fn breaks(self) -> &'static [Promise] {
         use Promise as P;
         match self {
             Self::Nothing => &[],
-            Self::AnswersEarly => &[P::AcknowledgedIsKept],
-            Self::SyncsNothing => &[P::NodeStarts],
-            Self::CheckpointsByName => &[P::ReadStays],
-            Self::ForgetsProducers => &[P::NothingIsTwice],
-            Self::LosesMarkers => &[P::AllComesToRest],
-            Self::LoadsTooLittle => &[P::OffsetsNeverGoBack],
-            Self::MakesLogsAnew => &[P::AcknowledgedIsKept],
-            Self::NeverMendsMetadata => &[P::AllComesToRest],
-            Self::KeepsMetadataInMemory => &[P::NodeStarts],
-            Self::ReadsToTheEnd | Self::ReadsUncommitted => &[P::AbortedIsUnread],
-            Self::SkipsMarkers => &[P::AllComesToRest],
-            Self::GivesUpCompleting => &[P::AllComesToRest],
-            Self::TakesGapsForDamage => &[P::WatermarksNeverGoBack],
-            Self::TakesLackForFailure => &[P::AllComesToRest],
+            Self::AnswersEarly => &[
+                P::AcknowledgedIsKept,
+                P::AcknowledgedIsUnchanged,
+                P::OffsetIsOneRecords,
+                P::CommittedIsWhole,
+            ],
+            Self::SyncsNothing => &[
+                P::NodeStarts,
+                P::AcknowledgedIsKept,
+                P::OffsetIsOneRecords,
+                P::ReadStays,
+                P::WatermarksNeverGoBack,
+                P::OffsetsNeverGoBack,
+            ],
+            Self::CheckpointsByName => &[P::ReadStays, P::NothingIsDeletedUnasked],
+            Self::ForgetsProducers | Self::SendsAnew => {
+                &[P::NothingIsTwice, P::OffsetIsOneRecords, P::OrderIsKept]
+            }
+            Self::LosesMarkers | Self::SkipsMarkers => &[
+                P::AllComesToRest,
+                P::CommittedIsWhole,
+                P::AbortedIsUnread,
+                P::WholeOrNotAtAll,
+            ],
+            Self::LoadsTooLittle => &[
+                P::OffsetsNeverGoBack,
+                P::LivingMemberStays,
+                P::CommittedIsWhole,
+                P::AllComesToRest,
+            ],
+            Self::MakesLogsAnew => &[
+                P::AcknowledgedIsKept,
+                P::AcknowledgedIsUnchanged,
+                P::OffsetIsOneRecords,
+                P::ReadStays,
+                P::WatermarksNeverGoBack,
+            ],
+            Self::NeverMendsMetadata | Self::GivesUpCompleting | Self::TakesLackForFailure => {
+                &[P::AllComesToRest]
+            }
+            Self::KeepsMetadataInMemory => &[
+                P::NodeStarts,
+                P::TopicsAreAsAcknowledged,
+                P::QuorumEpochIsLedOnce,
+                P::ProducerIdIsGivenOnce,
+            ],
+            Self::ReadsToTheEnd => &[P::AbortedIsUnread, P::ReadStays],
+            Self::ReadsUncommitted => &[P::AbortedIsUnread],
+            Self::TakesGapsForDamage => &[
+                P::WatermarksNeverGoBack,
+                P::AcknowledgedIsKept,
+                P::OffsetIsOneRecords,
+                P::ReadStays,
+                P::LastOfKeyStays,
+            ],
             Self::TimesByDate => &[P::LivingMemberStays],
-            Self::SendsAnew => &[P::NothingIsTwice],
             Self::BelievesCommits => &[P::CommittedIsWhole],
             Self::CommitsUnread => &[P::CommittedIsHandedOver],
             Self::TearsSnapshots => &[P::FilesAreReadable],
             Self::TakesDamagedBatches => &[P::NothingIsMadeUp, P::RecordsAreReadable],
-            Self::CompactsToTheEnd => &[P::LastOfKeyStays],
+            Self::CompactsByOldKeys => &[P::LastOfKeyStays],
             Self::ServesDeletedTopics => &[P::DeletedTopicIsGone],
             Self::HandsOutIdsAgain => &[P::ProducerIdIsGivenOnce],
-            Self::AcknowledgesRefusals => &[P::TopicsAreAsAcknowledged],
+            Self::AcknowledgesRefusals => &[P::TopicsAreAsAcknowledged, P::DeletedTopicIsGone],
             Self::ExpelsNobody => &[P::MembersHaveAll],
             Self::TellsUnstableOffsets => &[P::WatermarksAreInOrder],
         }
@@ -145,7 +185,7 @@ impl Planted {
         Self::CommitsUnread,
         Self::TearsSnapshots,
         Self::TakesDamagedBatches,
-        Self::CompactsToTheEnd,
+        Self::CompactsByOldKeys,
         Self::ServesDeletedTopics,
         Self::HandsOutIdsAgain,
         Self::AcknowledgesRefusals,

@@ -54,32 +54,68 @@ pub enum PlantedInCluster {
 }
 
 impl PlantedInCluster {
-    /// The promises that it breaks, one of them first: what it is found through.
+    /// The promises that it breaks: one of them is what it is found through.
     pub const fn breaks(self) -> &'static [Promise] {
         use Promise as P;
         match self {
             Self::Nothing => &[],
-            Self::AnswersEarly => &[P::OffsetIsOneRecords],
-            Self::ReadsToTheEnd => &[P::AbortedIsUnread],
-            Self::TrustsItsLog => &[P::LogMatching],
-            Self::CutsAtHighWatermark => &[P::LeaderCandidateCompleteness],
-            Self::NeverCuts => &[P::AllComesToRest],
-            Self::FollowsLeadersNotEpochs => &[P::AllComesToRest],
-            Self::ClaimsCleanShutdown => &[P::LeaderCandidateCompleteness],
-            Self::DeletesStraysEarly => &[P::LeaderCandidateCompleteness],
-            Self::ForgetsProducers => &[P::NothingIsTwice],
+            Self::AnswersEarly => &[
+                P::OffsetIsOneRecords,
+                P::AcknowledgedIsKept,
+                P::AcknowledgedIsUnchanged,
+            ],
+            Self::ReadsToTheEnd => &[P::AbortedIsUnread, P::ReadStays],
+            Self::TrustsItsLog | Self::CutsAtHighWatermark => &[
+                P::LogMatching,
+                P::LeaderCompleteness,
+                P::LeaderCandidateCompleteness,
+            ],
+            Self::NeverCuts | Self::FollowsLeadersNotEpochs => &[P::AllComesToRest, P::LogMatching],
+            Self::ClaimsCleanShutdown | Self::DeletesStraysEarly => {
+                &[P::LeaderCompleteness, P::LeaderCandidateCompleteness]
+            }
+            Self::ForgetsProducers => &[P::NothingIsTwice, P::OffsetIsOneRecords, P::OrderIsKept],
             Self::FencesNobody => &[P::SilentBrokerIsFenced],
-            Self::LeadsByOldMetadata => &[P::LeaderCandidateCompleteness],
+            Self::LeadsByOldMetadata => &[
+                P::LeaderCompleteness,
+                P::LeaderCandidateCompleteness,
+                P::EpochHasOneLeader,
+                P::ReadStays,
+            ],
             Self::OverlooksGaps => &[P::LogMatching],
-            Self::CoordinatorAnswersEarly => &[P::AllComesToRest],
-            Self::LoadsToHighWatermark => &[P::OffsetsNeverGoBack],
-            Self::CoordinatorServesOn => &[P::GroupHasOneCoordinator],
-            Self::AsksNoCoordinator => &[P::AllComesToRest],
+            Self::CoordinatorAnswersEarly => &[
+                P::AllComesToRest,
+                P::OffsetsNeverGoBack,
+                P::CommittedIsWhole,
+                P::AbortedIsUnread,
+            ],
+            // A group whose only offset was lost is nobody's any more.
+            Self::LoadsToHighWatermark => &[
+                P::OffsetsNeverGoBack,
+                P::GroupHasOneCoordinator,
+                P::AllComesToRest,
+            ],
+            Self::CoordinatorServesOn => &[
+                P::GroupHasOneCoordinator,
+                P::OffsetsNeverGoBack,
+                P::AllComesToRest,
+            ],
+            Self::AsksNoCoordinator => &[
+                P::AllComesToRest,
+                P::CommittedIsWhole,
+                P::AbortedIsUnread,
+                P::WholeOrNotAtAll,
+            ],
             Self::DeletesAlone => &[P::LogStartNeverGoesBack],
             Self::ListsOldEnds => &[P::EndNeverGoesBack],
             Self::TellsLastOffsets => &[P::ReadIsOfItsEpoch],
             Self::LeadsOn => &[P::EpochHasOneLeader],
-            Self::TakesOldMarkers => &[P::AbortedIsUnread, P::CommittedIsWhole],
+            Self::TakesOldMarkers => &[
+                P::AbortedIsUnread,
+                P::CommittedIsWhole,
+                P::WholeOrNotAtAll,
+                P::AllComesToRest,
+            ],
         }
     }
 

@@ -27,6 +27,8 @@ pub(super) struct Cleaning {
     running: Option<Running>,
     /// Up to where logs are compacted.
     offsets: OffsetCheckpoint,
+    /// The mistake of a cleaner that does not empty its map.
+    old_map: Option<OffsetMap>,
     /// Damage that was found: nothing of what a world does explains it.
     pub(super) complaint: Option<String>,
 }
@@ -102,10 +104,7 @@ impl Hosting {
             }
             let checkpoint = self.cleaning.offsets.get(partition.topic_partition());
             let candidate = partition.look_at_open_log(Duration::ZERO, |log, offsets| {
-                let stable = match self.planted {
-                    Planted::CompactsToTheEnd => offsets.log_end_offset,
-                    _ => offsets.last_stable_offset,
-                };
+                let stable = offsets.last_stable_offset;
                 log.compaction_candidate(checkpoint.copied(), stable, retention_ms)
             });
             let Some(Some(Ok(candidate))) = candidate else {
@@ -123,15 +122,14 @@ impl Hosting {
             return Ok(());
         };
         // A record goes only when the later one of its key is on the disk.
-        if self.planted != Planted::CompactsToTheEnd {
-            partition.flush_up_to(cleanable.first_uncleanable_offset, now_ms)?;
-        }
+        partition.flush_up_to(cleanable.first_uncleanable_offset, now_ms)?;
         // The recovery point tells the gaps that stay from a loss.
         self.write_checkpoints_of(self.place_of(&partition))?;
         let mut compaction =
             partition.with_log(|log| log.begin_compaction(&cleanable, retention_ms, 4_096))?;
         let count = compaction.dirty_record_count_max();
-        let mut map = OffsetMap::new(MAP_BYTES, 0.9, count, [7, 11]);
+        let map = self.cleaning.old_map.take();
+        let mut map = map.unwrap_or_else(|| OffsetMap::new(MAP_BYTES, 0.9, count, [7, 11]));
         let end_offset = compaction.index_keys(&mut map, &mut |_| true)?;
         self.cleaning.running = Some(Running {
             partition,
@@ -147,6 +145,8 @@ impl Hosting {
         let Some(group) = compaction.next_group(&running.map) else {
             let name = partition.topic_partition().clone();
             self.cleaning.offsets.insert(name, running.end_offset);
+            let is_kept = self.planted == Planted::CompactsByOldKeys;
+            self.cleaning.old_map = is_kept.then_some(running.map);
             return Ok(self.write_cleaner_offsets(self.place_of(partition))?);
         };
         let cleaned = compaction.clean_group(group, &running.map, &mut |_| true)?;
