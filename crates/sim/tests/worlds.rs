@@ -6,7 +6,6 @@
 use sim::{ClusterSchedule, Planted, PlantedInCluster, Promise, Schedule, Verdict};
 use std::fmt::Debug;
 use std::sync::Mutex;
-use std::time::Instant;
 
 /// Two at a time: what follows from a seed does not follow from what else runs.
 #[test]
@@ -59,7 +58,6 @@ fn find<P: Copy + Debug + Send>(
     let missed = Mutex::new(Vec::new());
     let work = || {
         while let Some(planted) = next_of(&left) {
-            let begun = Instant::now();
             let found = hunt(planted);
             let promise = found.as_ref().map(|(_, _, verdict)| verdict.promise);
             if promise.is_none_or(|promise| !breaks(planted).contains(&promise)) {
@@ -68,8 +66,6 @@ fn find<P: Copy + Debug + Send>(
                     .unwrap()
                     .push(format!("{planted:?}: {found:?}"));
             }
-            let seconds = begun.elapsed().as_secs_f64();
-            println!("{planted:?} after {seconds:.1} s: {found:?}");
         }
     };
     std::thread::scope(|scope| {
