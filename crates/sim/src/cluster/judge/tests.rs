@@ -1,9 +1,10 @@
 //! The invariants of a cluster by small histories, as the promises to clients have them (`crate::judge::tests`).
 //!
 //! ```text
-//!   partition replicas=1,2 isr=1,2 elr=3 leader=1 epoch=1 change=1   as the controller has it; fenced=3 of brokers 1 to 3
-//!   view 1 start=0 high=1 end=1 epoch=1 leader       a replica as it is; view 1 without values: the broker has it no more
-//!   restarted 1     now 7000     silent 1 since=0    match 1/2:a@0:1,b@1:1 2/2:a@0:1    replicas, high watermarks, records
+//!   partition replicas=1,2 isr=1,2 elr=3 leader=1 epoch=1 change=1 fenced=3    as the controller has it
+//!   view 1 start=0 high=1 end=1 epoch=1 leader    a replica as it is; without values it is there no more
+//!   match 1/2:a@0:1,b@1:1 2/2:a@0:1               broker/high watermark:records of two replicas
+//!   restarted 1     now 7000     silent 1 since=0
 //! ```
 
 use super::{Judge, ReplicaRecord, ReplicaView};
