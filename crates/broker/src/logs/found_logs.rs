@@ -12,14 +12,15 @@ use crate::logs::cordoning::is_named;
 use crate::logs::directory_choice::{choose_directory, is_unplaced, named_directory_index};
 use crate::logs::idle_logs::read_settled;
 use crate::logs::log_directories::{LogDirectory, warn_of_missing};
-use crate::logs::owners::holds_batches;
+use crate::logs::missing_logs::{Traces, find_lost};
+use crate::logs::owners::{holds_batches, is_held_by_others};
 use crate::logs::scan::{Existing, Scanned, scan, set_aside_or_say};
 use crate::logs::unplaced::{Unplaced, outcome_of_unplaced};
 use crate::logs::{Logs, checkpoints};
 use crate::settings::start_error::StartError;
 use controller::directories::DirectoryAssignment;
-use metadata::{MetadataImage, Partition};
-use model::{BrokerId, TopicPartition, Uuid};
+use metadata::{LOST_DIRECTORY, MetadataImage};
+use model::{TopicPartition, Uuid};
 use replication::{PartitionKey, Role};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -50,7 +51,7 @@ pub(crate) struct Places {
     pub(super) partitions: HashMap<PartitionKey, Place>,
     /// Copies that were on their way into a log directory, with its place.
     pub(super) futures: Vec<(usize, PartitionDirectory)>,
-    /// Partitions of a directory that is not there, or cannot be used.
+    /// Partitions whose log, or the directory that it was in, is not there or cannot be used.
     pub(super) lost: BTreeSet<(Uuid, i32)>,
 }
 
@@ -79,6 +80,7 @@ pub(crate) fn find_all(
     registered: Option<&[Uuid]>,
 ) -> Result<Places, StartError> {
     let mut places = Places::default();
+    let mut taken = Vec::new();
     for (at, (directory, is_clean)) in logs.directories.iter().zip(clean).enumerate() {
         let mut found = Found::nothing(directory, *is_clean);
         let Some(scanned) = scan_or_fail(logs, image, &mut found)? else {
@@ -89,6 +91,7 @@ pub(crate) fn find_all(
         places
             .futures
             .extend(scanned.futures.into_iter().map(|found| (at, found)));
+        taken.extend(scanned.taken.into_iter().map(|one| (at, one)));
         places.partitions.reserve(scanned.current.len());
         for (key, existing) in scanned.current {
             let other = places.partitions.insert(key, (at as u32, existing));
@@ -100,6 +103,13 @@ pub(crate) fn find_all(
         }
     }
     promote_futures(logs, image, &mut places);
+    let traces = places.founds.iter().map(|found| Traces {
+        settled: &found.settled,
+        is_unclean: !found.is_clean,
+    });
+    let traces: Vec<_> = traces.collect();
+    let has_log = |key| places.partitions.contains_key(&key);
+    places.lost = find_lost(logs, image, taken, &traces, &has_log);
     read_checkpoints(logs, image, &mut places);
     place_all(logs, image, registered, &mut places);
     Ok(places)
@@ -131,6 +141,10 @@ fn place_all(logs: &Logs, image: &MetadataImage, registered: Option<&[Uuid]>, pl
                 true => unplaced == Unplaced::New,
                 false => is_known(),
             };
+            if may_be_new && places.lost.contains(&key) {
+                places.note(key, LOST_DIRECTORY);
+                continue;
+            }
             let is_lost = place.is_none() && !may_be_new;
             if is_lost && is_complete && is_held_by_others(partition, logs.node.id) {
                 replaced.push(TopicPartition::new(&*topic.name, *index));
@@ -165,16 +179,6 @@ fn place_all(logs: &Logs, image: &MetadataImage, registered: Option<&[Uuid]>, pl
         let count = replaced.len();
         tracing::warn!(count, %first, "partitions are replicated anew: their log directory is not configured any more");
     }
-}
-
-/// Whether replicas that are in sync have the records of a partition, and nobody counts on those of this broker.
-fn is_held_by_others(partition: &Partition, id: BrokerId) -> bool {
-    let counting = [
-        &partition.isr,
-        &partition.eligible_leader_replicas,
-        &partition.last_known_eligible_leader_replicas,
-    ];
-    !partition.isr.is_empty() && counting.iter().all(|replicas| !replicas.contains(&id))
 }
 
 /// What becomes of partitions for which the metadata name no directory, and of which there is no log.

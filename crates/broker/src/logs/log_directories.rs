@@ -301,8 +301,8 @@ pub(crate) fn warn_of_missing(missing: &BTreeMap<Uuid, Vec<TopicPartition>>) {
         match *directory_id {
             LOST_DIRECTORY => tracing::warn!(
                 count, %first,
-                "partitions have no leader: nobody knows in which of several missing log directories they \
-                 were; delete their topics unless the directories come back with their logs"
+                "partitions have no leader: their logs are missing, or in one of several log directories that are; \
+                 delete their topics unless they come back"
             ),
             directory_id => tracing::warn!(
                 directory.id = %directory_id, count, %first,

@@ -23,6 +23,7 @@ pub(crate) mod log_directories;
 pub(crate) mod log_updates;
 pub(crate) mod maintenance;
 pub(crate) mod metadata_changes;
+pub(crate) mod missing_logs;
 pub(crate) mod new_partitions;
 pub(crate) mod opening;
 pub(crate) mod owners;

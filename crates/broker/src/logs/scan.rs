@@ -9,7 +9,7 @@
 use crate::logs::Logs;
 use crate::logs::idle_logs::is_settled;
 use crate::logs::log_directories::LogDirectory;
-use crate::logs::owners::is_known;
+use crate::logs::owners::{Owner, owner_of};
 use crate::scheduling::clock::{monotonic, random_uuid};
 use crate::settings::start_error::StartError;
 use metadata::MetadataImage;
@@ -40,6 +40,16 @@ pub(crate) struct Scanned {
     pub(crate) current: Vec<(PartitionKey, Existing)>,
     /// Copies that were being made.
     pub(crate) futures: Vec<PartitionDirectory>,
+    /// Directories that have a partition's name and are not its log.
+    pub(crate) taken: Vec<NameTaken>,
+}
+
+/// Why a directory that has the name of a partition is not its log.
+pub(crate) enum NameTaken {
+    /// It was deleted or set aside, now or before.
+    ByOther(TopicPartition),
+    /// It does not say whose it is, for this reason, and was left where it is.
+    ByUnknown(PartitionKey, PartitionDirectory, String),
 }
 
 /// Looks at what a log directory holds, on several threads. What was deleted is to be removed, and what the
@@ -83,6 +93,7 @@ pub(crate) fn scan(
         if let Ok(all) = &mut *all.lock() {
             all.current.append(&mut scanned.current);
             all.futures.append(&mut scanned.futures);
+            all.taken.append(&mut scanned.taken);
         }
     };
     std::thread::scope(|scope| {
@@ -113,21 +124,38 @@ fn look_at(
     }
     let key = image.topics.id_of(topic).map(|id| (id, *partition));
     let path = directory.path().join(name);
-    match (found.state, key) {
-        (PartitionDirectoryState::Deleted, _) => logs.removals.remove(path, monotonic()),
-        (PartitionDirectoryState::Stray, _) => {}
-        (PartitionDirectoryState::Current, Some(key))
-            if is_settled(logs, image, &found, &path, settled) =>
-        {
-            scanned.current.push((key, Existing::Settled));
-        }
-        (state, Some(key)) if is_known(logs, image, &found, &path)? => match state {
-            PartitionDirectoryState::Current => {
-                scanned.current.push((key, Existing::Directory));
+    if found.state == PartitionDirectoryState::Current
+        && let Some(key) = key
+        && is_settled(logs, image, &found, &path, settled)
+    {
+        scanned.current.push((key, Existing::Settled));
+        return Ok(());
+    }
+    match found.state {
+        PartitionDirectoryState::Deleted => logs.removals.remove(path, monotonic()),
+        PartitionDirectoryState::Stray => {}
+        state => match (owner_of(logs, image, &found, &path)?, key) {
+            (Owner::Known, Some(key)) => {
+                match state {
+                    PartitionDirectoryState::Current => {
+                        scanned.current.push((key, Existing::Directory));
+                    }
+                    _ => scanned.futures.push(found),
+                }
+                return Ok(());
             }
-            _ => scanned.futures.push(found),
+            (Owner::Unknown(reason), Some(key)) => {
+                scanned.taken.push(NameTaken::ByUnknown(key, found, reason));
+                return Ok(());
+            }
+            _ => set_aside_or_say(&found, &path),
         },
-        _ => set_aside_or_say(&found, &path),
+    }
+    // Of a topic that the cluster does not have there is no partition that could be taken for it.
+    if key.is_some() {
+        scanned
+            .taken
+            .push(NameTaken::ByOther(found.topic_partition));
     }
     Ok(())
 }

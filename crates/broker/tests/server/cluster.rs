@@ -267,6 +267,58 @@ fn a_replica_whose_log_directory_was_replaced_is_made_anew_where_others_are_in_s
     broker.stop();
 }
 
+/// Alone in sync, a replica whose log is not sound must not lead: the others would cut theirs to what it has.
+#[test]
+fn a_replica_whose_log_is_missing_does_not_have_others_cut_theirs() {
+    let damages: [fn(&Path); 2] = [
+        |log| std::fs::write(log.join("partition.metadata"), "").unwrap(),
+        |log| std::fs::rename(log, log.with_extension("away")).unwrap(),
+    ];
+    let mends: [fn(&Path); 2] = [
+        |log| std::fs::remove_file(log.join("partition.metadata")).unwrap(),
+        |log| std::fs::rename(log.with_extension("away"), log).unwrap(),
+    ];
+    for (damage, mend) in damages.into_iter().zip(mends) {
+        let cluster = Cluster::start();
+        let mut client = cluster.controller().connect();
+        let [two, three] = ["2", "3"].map(|id| cluster.broker(id));
+        assert_eq!(create_on(&mut client, "topic", &[2, 3]), ErrorCode::None);
+        wait_for_leader(&mut client, "topic", 2);
+        let mut leader = two.connect();
+        wait_for_leader(&mut leader, "topic", 2);
+        leader.produce("topic", 0, &batch(&["a"])).assert_accepted();
+        three.stop();
+        leader.produce("topic", 0, &batch(&["b"])).assert_accepted();
+        drop(leader);
+        two.stop();
+        wait_until("nobody leads", || leader_of(&mut client, "topic").is_none());
+        let [log, other] = ["2", "3"].map(|id| cluster.directory.path().join(id).join("topic-0"));
+        let segment = other.join("00000000000000000000.log");
+        let held = std::fs::read(&segment).unwrap();
+        damage(&log);
+        let [two, three] = ["2", "3"].map(|id| cluster.broker(id));
+        // What comes later is led: so there is no leader of the other one by then.
+        assert_eq!(create_on(&mut client, "later", &[2, 3]), ErrorCode::None);
+        wait_for_leader(&mut client, "later", 2);
+        wait_until("both follow the later one", || {
+            isr_of(&mut client, "later") == [2, 3]
+        });
+        assert_eq!(leader_of(&mut client, "topic"), None);
+        assert_eq!(std::fs::read(&segment).unwrap(), held, "it is as it was");
+        two.stop();
+        mend(&log);
+        let two = cluster.broker("2");
+        wait_for_leader(&mut client, "topic", 2);
+        wait_until("both are in sync", || {
+            isr_of(&mut client, "topic") == [2, 3]
+        });
+        let fetched = two.connect().fetch("topic", 0, 0);
+        assert_eq!(fetched.values(), ["a", "b"]);
+        two.stop();
+        three.stop();
+    }
+}
+
 #[test]
 fn a_broker_goes_on_without_its_controller_and_finds_it_again() {
     let mut cluster = Cluster::start();

@@ -234,11 +234,12 @@ fn a_partition_of_another_topic_is_set_aside() {
     std::fs::create_dir(directory.path().join("unknown-3")).unwrap();
     let server = TestServer::start_in(directory.path(), &[]).unwrap();
     let mut client = server.connect();
-    assert_eq!(client.fetch("topic", 0, 0).high_watermark, 0);
+    // The topic has had records, and they are not here.
+    let refused = client.fetch("topic", 0, 0);
+    assert_eq!(refused.error, ErrorCode::NotLeaderOrFollower);
     assert_eq!(client.fetch("other", 0, 0).values(), ["whole"]);
-    client
-        .produce("topic", 0, &batch(&["new"]))
-        .assert_accepted();
+    drop(client);
+    server.stop();
     let stray = names_ending(directory.path(), "-stray");
     assert_eq!(stray.len(), 2, "{stray:?}");
     // Nothing of it is lost.
@@ -246,8 +247,12 @@ fn a_partition_of_another_topic_is_set_aside() {
         .iter()
         .find(|name| name.starts_with("topic-0."))
         .unwrap();
-    let bytes = std::fs::read(directory.path().join(kept).join(LOG)).unwrap();
+    let kept = directory.path().join(kept);
+    let bytes = std::fs::read(kept.join(LOG)).unwrap();
     assert_eq!(record::Batches::new(&bytes).count(), 10);
+    std::fs::remove_file(kept.join("partition.metadata")).unwrap();
+    std::fs::rename(&kept, directory.path().join("topic-0")).unwrap();
+    assert_holds(directory.path(), 10);
 }
 
 #[test]

@@ -39,6 +39,7 @@ mod loggers;
 mod lost_directories;
 mod many_logs;
 mod memory;
+mod missing_logs;
 mod moves;
 mod offsets;
 mod producers;
