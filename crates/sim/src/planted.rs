@@ -54,8 +54,6 @@ pub enum Planted {
     TearsSnapshots,
     /// Batches are written anew with their checksum, and nobody has looked at the one that they came with.
     TakesDamagedBatches,
-    /// The cleaner's map still has the keys of the log before.
-    CompactsByOldKeys,
     /// A topic that is deleted is still served to those who know its id.
     ServesDeletedTopics,
     /// A start hands out the producer ids anew that another run was given.
@@ -153,7 +151,6 @@ impl Planted {
             Self::CommitsUnread => &[P::CommittedIsHandedOver],
             Self::TearsSnapshots => &[P::FilesAreReadable],
             Self::TakesDamagedBatches => &[P::NothingIsMadeUp, P::RecordsAreReadable],
-            Self::CompactsByOldKeys => &[P::LastOfKeyStays],
             Self::ServesDeletedTopics => &[P::DeletedTopicIsGone],
             Self::HandsOutIdsAgain => &[P::ProducerIdIsGivenOnce],
             Self::AcknowledgesRefusals => &[P::TopicsAreAsAcknowledged, P::DeletedTopicIsGone],
@@ -163,7 +160,7 @@ impl Planted {
     }
 
     /// Every mistake.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 26] = [
         Self::AnswersEarly,
         Self::SyncsNothing,
         Self::CheckpointsByName,
@@ -185,7 +182,6 @@ impl Planted {
         Self::CommitsUnread,
         Self::TearsSnapshots,
         Self::TakesDamagedBatches,
-        Self::CompactsByOldKeys,
         Self::ServesDeletedTopics,
         Self::HandsOutIdsAgain,
         Self::AcknowledgesRefusals,

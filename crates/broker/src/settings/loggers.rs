@@ -57,6 +57,7 @@ pub const LOGGERS: &[&str] = &[
     "broker.logs.log_updates",
     "broker.logs.maintenance",
     "broker.logs.metadata_changes",
+    "broker.logs.missing_logs",
     "broker.logs.new_partitions",
     "broker.logs.opening",
     "broker.logs.owners",

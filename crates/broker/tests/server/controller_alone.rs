@@ -164,8 +164,11 @@ fn a_controller_keeps_the_metadata_and_no_partitions() {
     let cluster_id = client.cluster_id();
     broker.stop();
     quorum.running().stop();
+    let mut names = names(&quorum.path());
+    // Where the metadata log ended, which differs from run to run.
+    names.retain(|name| !name.ends_with(".synced"));
     assert_eq!(
-        names(&quorum.path()),
+        names,
         [
             "__cluster_metadata-0",
             "bootstrap.checkpoint",

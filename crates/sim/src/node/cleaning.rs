@@ -10,7 +10,6 @@
 use super::checkpoints::read_of;
 use super::hosting::Hosting;
 use super::{Halted, SimPartition};
-use crate::planted::Planted;
 use replication::PartitionKey;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,8 +26,6 @@ pub(super) struct Cleaning {
     running: Option<Running>,
     /// Up to where logs are compacted.
     offsets: OffsetCheckpoint,
-    /// The mistake of a cleaner that does not empty its map.
-    old_map: Option<OffsetMap>,
     /// Damage that was found: nothing of what a world does explains it.
     pub(super) complaint: Option<String>,
 }
@@ -128,8 +125,7 @@ impl Hosting {
         let mut compaction =
             partition.with_log(|log| log.begin_compaction(&cleanable, retention_ms, 4_096))?;
         let count = compaction.dirty_record_count_max();
-        let map = self.cleaning.old_map.take();
-        let mut map = map.unwrap_or_else(|| OffsetMap::new(MAP_BYTES, 0.9, count, [7, 11]));
+        let mut map = OffsetMap::new(MAP_BYTES, 0.9, count, [7, 11]);
         let end_offset = compaction.index_keys(&mut map, &mut |_| true)?;
         self.cleaning.running = Some(Running {
             partition,
@@ -145,8 +141,6 @@ impl Hosting {
         let Some(group) = compaction.next_group(&running.map) else {
             let name = partition.topic_partition().clone();
             self.cleaning.offsets.insert(name, running.end_offset);
-            let is_kept = self.planted == Planted::CompactsByOldKeys;
-            self.cleaning.old_map = is_kept.then_some(running.map);
             return Ok(self.write_cleaner_offsets(self.place_of(partition))?);
         };
         let cleaned = compaction.clean_group(group, &running.map, &mut |_| true)?;
