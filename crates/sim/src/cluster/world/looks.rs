@@ -130,12 +130,17 @@ impl World {
 
     pub(super) fn look_for_rest(&mut self, compared: &[(Log, Replicas)]) {
         let deadline_ms = CHAOS_MS + CALM_MS;
-        let promises = &mut self.judge.promises;
         let client = self.clients.iter().find(|client| !client.is_at_rest());
         if let Some(client) = client {
             let shown = format!("{client:?}").chars().take(600).collect();
-            return promises.restless(None, shown, deadline_ms);
+            self.judge.promises.restless(None, shown, deadline_ms);
+            // An answer that was on its way has taken a member's rest: they go on.
+            if std::mem::take(&mut self.is_quiet) {
+                (0..self.clients.len()).for_each(|client| self.act(client));
+            }
+            return;
         }
+        let promises = &mut self.judge.promises;
         if let Some(fault) = promises.group_fault(PARTITIONS) {
             return promises.restless(Some(fault), String::new(), deadline_ms);
         }
