@@ -4,8 +4,8 @@
 //!   partition.metadata   the topic's id       known
 //!                        another id           stray
 //!                        none                 known: of a release that wrote none
-//!                        damaged or empty     known if it holds no batches, as they may be of a topic that had the
-//!                                             name before; else stray if others are in sync, else unknown
+//!                        damaged or empty     known if it holds no batches. Batches may be of a topic that had the
+//!                                             name before: stray if others are in sync, else unknown
 //!                        cannot be read       an error: waits for file descriptors, else the disk's
 //! ```
 

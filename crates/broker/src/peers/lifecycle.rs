@@ -83,11 +83,11 @@ impl BrokerLifecycle {
             commands,
             status: seen,
         };
-        let unborn = UnstartedLifecycle {
+        let unstarted = UnstartedLifecycle {
             commands: received,
             status,
         };
-        (handle, unborn)
+        (handle, unstarted)
     }
 
     /// Waits until the broker is at least so far.

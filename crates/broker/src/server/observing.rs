@@ -71,12 +71,12 @@ pub(super) async fn start(
     let following = Following::begin(&config).await?;
     let (follower, foreign) = (following.follower.clone(), following.foreign());
     let image = caught_up(&follower, foreign).await?;
-    let (lifecycle, unborn) = BrokerLifecycle::new();
+    let (lifecycle, unstarted) = BrokerLifecycle::new();
     let of_broker = lifecycle.clone();
     let prepare = move || following.prepare(config, &image, listeners, loggers, of_broker);
     let prepared = blocking(prepare).await?;
     let broker = prepared.broker.clone();
-    prepared.live(&follower, unborn)?;
+    prepared.live(&follower, unstarted)?;
     let registered = alive(&follower, lifecycle.reach(BrokerState::Recovery)).await??;
     let broker_epoch = registered.broker_epoch.unwrap_or(BrokerEpoch::NONE);
     let known = &broker.node.broker_epoch;
@@ -430,7 +430,7 @@ impl Prepared {
     fn live(
         &self,
         follower: &QuorumFollower,
-        unborn: UnstartedLifecycle,
+        unstarted: UnstartedLifecycle,
     ) -> Result<(), StartError> {
         let (node, config) = (self.broker.node.clone(), &self.broker.node.config);
         let progress = follower.progress();
@@ -440,7 +440,7 @@ impl Prepared {
             _ => progress.borrow().last_offset,
         };
         let lifecycle = &config.controller.lifecycle;
-        let living = unborn.start(LifecycleParts {
+        let living = unstarted.start(LifecycleParts {
             // Its own, so that no other request holds a heartbeat up.
             channel: ControllerChannel::new(PeerConnections::new(config), follower.leader()),
             cluster_id: self.broker.node.cluster_id.clone(),

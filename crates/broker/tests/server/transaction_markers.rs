@@ -178,10 +178,15 @@ fn a_marker_of_no_producer_is_not_written() {
     let server = TestServer::start(&KEYS);
     let mut client = server.connect();
     client.create_topic("topic", 1, &[]);
+    let of_no_version = Marker {
+        transaction_version: -1,
+        ..marker(7, 5, true)
+    };
     for forged in [
         marker(-1, 5, true),
         marker(-9, 5, true),
         marker(7, -1, true),
+        of_no_version,
     ] {
         let error = client.write_marker(&forged, "topic", 0);
         assert_eq!(error, ErrorCode::UnknownServerError, "{forged:?}");

@@ -109,9 +109,10 @@ impl Client {
         let request = WriteTxnMarkersRequest {
             markers: vec![asked].into(),
         };
+        // Version 1 has no place for it.
         let version = match marker.transaction_version {
-            2.. => 2,
-            _ => 1,
+            0 | 1 => 1,
+            _ => 2,
         };
         let answer = self.call(version, &request);
         let response: WriteTxnMarkersResponse<'_> = answer.read();
