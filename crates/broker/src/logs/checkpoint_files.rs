@@ -26,7 +26,9 @@ pub(crate) struct Checkpoints {
     pub(super) high_watermarks: CheckpointFile,
     /// Up to where logs are compacted: what the file says is all that is known.
     pub(crate) cleaner_offsets: CleanerCheckpoint,
-    /// Whether the files may name logs that are not there any more.
+    /// Logs that are lost, with an offset above zero that they had. The recovery points go on naming them.
+    pub(super) lost: Mutex<OffsetCheckpoint>,
+    /// Whether the files may name other logs that are not there any more.
     pub(super) has_leftovers: AtomicBool,
     /// For each file, what had changed when it was last written.
     pub(super) checkpointed: Checkpointed,
@@ -43,6 +45,7 @@ impl Checkpoints {
                 path: directory.join(CLEANER_OFFSET_CHECKPOINT),
                 entries: Mutex::default(),
             },
+            lost: Mutex::default(),
             has_leftovers: AtomicBool::new(false),
             checkpointed: Checkpointed::default(),
         }
@@ -53,6 +56,18 @@ impl Checkpoints {
     /// Notes that the files may name logs that are not there, since one could not be written.
     pub(crate) fn note_leftovers(&self) {
         self.has_leftovers.store(true, Ordering::Release);
+    }
+
+    /// Has the recovery points go on naming a log that is lost, so that the next start knows it, too.
+    pub(super) fn keep_lost(&self, name: TopicPartition, offset: i64) {
+        self.lost.lock().insert(name, offset);
+    }
+
+    /// A log of this name is about to be made, which must not get what is kept of a lost one.
+    pub(super) fn give_up_lost(&self, name: &TopicPartition) {
+        if self.lost.lock().remove(name).is_some() {
+            self.note_leftovers();
+        }
     }
 
     /// Whether [`settle`] has something to do.

@@ -7,7 +7,8 @@
 //!
 //! The files name partitions, not topic ids. So the entries of a deleted topic are off the disk before
 //! its name can come back, and a start drops those of partitions that are not there before it makes
-//! any: a topic made anew inherits nothing. The lock of a checkpoint is taken before that of a
+//! any: a topic made anew inherits nothing. Only logs that are lost (`missing_logs`) keep their recovery points,
+//! until there is a log again. The lock of a checkpoint is taken before that of a
 //! partition.
 
 use crate::logs::Logs;
@@ -82,8 +83,10 @@ pub(crate) fn settle_or_report(logs: &Logs, directory: &LogDirectory) {
 /// is written there now is not known to be durable. Whether the disk has taken it.
 pub(crate) fn settle_at_start(logs: &Logs, directory: &LogDirectory, is_clean: bool) -> bool {
     let path = directory.path().join(RECOVERY_POINT_CHECKPOINT);
+    let has_lost = !directory.checkpoints().lost.lock().is_empty();
     let settled = match is_clean {
-        true if RealDisk.status(&path).is_ok() => return true,
+        // Whether the file names those that are lost is not known.
+        true if !has_lost && RealDisk.status(&path).is_ok() => return true,
         true => Ok(()),
         false => settle(logs, directory),
     };
@@ -105,8 +108,20 @@ fn write(logs: &Logs, directory: &LogDirectory, kind: Kind) -> Result<(), Storag
                 text.add(partition.topic_partition(), offset);
             }
         }
+        if kind == Kind::RecoveryPoints {
+            for (name, offset) in still_lost(logs, directory) {
+                text.add(&name, offset);
+            }
+        }
         text
     })
+}
+
+/// The logs of a directory that are lost, and none was made in their place.
+fn still_lost(logs: &Logs, directory: &LogDirectory) -> OffsetCheckpoint {
+    let mut lost = directory.checkpoints().lost.lock();
+    lost.retain(|name, _| logs.partitions.find(&name.topic, name.partition).is_err());
+    lost.clone()
 }
 
 /// What the files of a directory say when the server starts, of partitions that are there.
@@ -139,7 +154,10 @@ pub(crate) fn read_at_start(
             OffsetCheckpoint::new()
         })
     };
-    let is_there = wanted.is_there;
+    let is_there = |name: &TopicPartition| {
+        (wanted.is_there)(name) || checkpoints.lost.lock().contains_key(name)
+    };
+    let is_there = &is_there;
     let cleaned = checkpoints.cleaner_offsets.read_at_start(is_there);
     read(cleaned.map(|()| OffsetCheckpoint::new()));
     let high_watermarks = &checkpoints.high_watermarks;
@@ -148,6 +166,6 @@ pub(crate) fn read_at_start(
     OffsetsAtStart {
         high_watermarks: read(high_watermarks.read_at_start(is_there, wanted.high_watermark)),
         recovery_points: read(recovery_points.read_at_start(is_there, wanted.recovery_point)),
-        log_start_offsets: read(log_start_offsets.read_at_start(is_there, |_| true)),
+        log_start_offsets: read(log_start_offsets.read_at_start(is_there, wanted.is_there)),
     }
 }

@@ -4,13 +4,17 @@
 //!   no log, and nobody else in sync has the records
 //!     its directory does not say whose it is                                       ──> lost; the directory stays
 //!     `settled-logs` has it, of this topic's id and not empty                      ──> lost
-//!     no clean shutdown, a checkpoint has it, and no other directory has its name  ──> lost
+//!     a checkpoint has it with a record, no other directory has its name, and there
+//!     was no clean shutdown or `settled-logs` does not have it                     ──> lost
 //!     else                                                                         ──> new
 //! ```
 //!
 //! A lost partition is noted in no directory (`LOST_DIRECTORY`), so that the controller has it led by nobody
 //! here. A start that finds its log notes that, and it is as before. An empty directory of its name is a log that
 //! an operator takes for lost for good.
+//!
+//! Invariant: what shows that a log is lost stays until the metadata say so or there is a log again. They may not hear
+//! of it before the next crash, or have no place for it: the checkpoint of recovery points keeps the entry meanwhile.
 //!
 //! Checkpoints name no topic ids: of a topic of this name that is gone, a directory that was renamed or is of another
 //! id is left, as long as they may have its entries.
@@ -26,14 +30,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use storage::RealDisk;
 use storage::checkpoint::{
-    RECOVERY_POINT_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT, for_each_offset,
+    OffsetCheckpoint, RECOVERY_POINT_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT, for_each_offset,
 };
 use storage::settled_logs::SettledLogs;
 
 /// What a log directory knew of the logs that were in it.
 pub(super) struct Traces<'a> {
     pub(super) settled: &'a SettledLogs,
-    /// Whether the checkpoints have to be asked as well, as not every log is settled.
+    /// Whether not every log is settled.
     pub(super) is_unclean: bool,
 }
 
@@ -69,17 +73,22 @@ pub(super) fn find_lost(
     let mut missing: BTreeMap<&Path, Vec<&TopicPartition>> = BTreeMap::new();
     for (directory, traces) in logs.directories.iter().zip(traces) {
         let path = directory.path();
-        let noted = match traces.is_unclean && !directory.is_offline() {
-            true => noted_in(path, &without_log),
-            false => BTreeSet::new(),
+        let noted = match directory.is_offline() {
+            true => OffsetCheckpoint::new(),
+            false => noted_in(path, &without_log),
         };
         for (name, id) in &without_log {
             let settled = traces.settled.find(name);
-            let is_settled =
-                settled.is_some_and(|one| one.topic_id == *id && one.idle.log_end_offset > 0);
-            let is_noted = noted.contains(name) && !others.contains(name);
-            if (is_settled || is_noted) && lost.insert((*id, name.partition)) {
+            let settled = settled.filter(|one| one.topic_id == *id);
+            // Apache Kafka, which may have stopped last, settles none.
+            let is_asked = traces.is_unclean || settled.is_none();
+            let noted = noted.get(name);
+            let noted = noted.filter(|_| is_asked && !others.contains(name));
+            let settled = settled.map_or(0, |one| one.idle.log_end_offset);
+            let offset = settled.max(noted.copied().unwrap_or_default());
+            if offset > 0 && lost.insert((*id, name.partition)) {
                 missing.entry(path).or_default().push(name);
+                directory.checkpoints().keep_lost(name.clone(), offset);
             }
         }
     }
@@ -111,17 +120,14 @@ fn without_log(
     without
 }
 
-/// Which of these partitions the checkpoints of a log directory have with a record. One that cannot be read has
-/// none: it is reported when the offsets are read.
-fn noted_in(
-    log_directory: &Path,
-    wanted: &BTreeMap<TopicPartition, Uuid>,
-) -> BTreeSet<TopicPartition> {
-    let mut noted = BTreeSet::new();
+/// The offsets that the checkpoints of a log directory have of these partitions, where there is a record. A file that
+/// cannot be read has none: it is reported when the offsets are read.
+fn noted_in(log_directory: &Path, wanted: &BTreeMap<TopicPartition, Uuid>) -> OffsetCheckpoint {
+    let mut noted = OffsetCheckpoint::new();
     for file in [RECOVERY_POINT_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT] {
         let _ = for_each_offset(&RealDisk, &log_directory.join(file), |name, offset| {
             if offset > 0 && wanted.contains_key(&name) {
-                noted.insert(name);
+                noted.insert(name, offset);
             }
         });
     }
@@ -147,7 +153,7 @@ fn tell_of_missing(missing: &BTreeMap<&Path, Vec<&TopicPartition>>) {
             count = names.len(),
             first = %names[0],
             "partitions have no leader here: their logs were in the log directory and are missing; put their directories \
-             back, or make empty ones where the records are lost for good, and start again"
+             back; only where no replica has the records any more, make empty ones; and start again"
         );
         for partition in names {
             tracing::debug!(%partition, "its log is missing");

@@ -433,6 +433,7 @@ fn make_ready(
         let reason = &"the disk of its log directory does not answer";
         return Err(late_or(pace == DiskSpeed::Late, reason));
     }
+    directory.checkpoints().give_up_lost(name);
     if directory.checkpoints().have_leftovers() {
         let handed = Handed::new(logs).errand(&[directory_index].into(), LEFTOVERS);
         handed.wait();

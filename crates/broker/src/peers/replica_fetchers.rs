@@ -206,14 +206,29 @@ impl ReplicaFetchers {
     }
 
     /// What a partition's role asks for. Blocks while its log is read.
+    ///
+    /// Two roles of one partition may be on their way here at a time, and what the older one asks for may come last.
+    /// So whoever has done something looks at the role again.
     fn take_role(self: &Arc<Self>, partition: &Arc<Partition>) {
+        let mut role = partition.role();
+        loop {
+            self.follow_as(&role, partition);
+            let now = partition.role();
+            if now == role {
+                return;
+            }
+            role = now;
+        }
+    }
+
+    fn follow_as(self: &Arc<Self>, role: &Role, partition: &Arc<Partition>) {
         let Some(logs) = self.logs.upgrade() else {
             return;
         };
         let Role::Follower {
             leader,
             leader_epoch,
-        } = partition.role()
+        } = *role
         else {
             return self.known.lock().remove(partition.key());
         };
@@ -222,7 +237,6 @@ impl ReplicaFetchers {
         }
         match partition.begin_following(leader_epoch, now_ms()) {
             Ok(position) => self.add(&logs, partition, (leader, leader_epoch), position),
-            // Who has given it another role tells of that, too.
             Err(FollowError::NotFollower) => {}
             Err(error) => {
                 self.known.lock().remove(partition.key());
@@ -249,7 +263,6 @@ impl ReplicaFetchers {
             fetcher: (leader, number),
             leader_epoch,
         };
-        // Two roles of one partition may be on their way here at a time.
         let before = known.assigned.get(&key).copied();
         if before.is_some_and(|before| before.leader_epoch > leader_epoch) {
             return;

@@ -22,8 +22,9 @@ use crate::scheduling::clock::{now_ms, random_uuid};
 use crate::scheduling::off_workers::is_off_workers;
 use crate::{logs::idle_logs, logs::maintenance};
 use config::sources::{Sources, load};
+use controller::metadata_log::AppendedMetadata;
 use metadata::MetadataRecord;
-use model::{BrokerId, ErrorCode, TopicPartition};
+use model::{BrokerId, ErrorCode, MonotonicTime, TopicPartition};
 use std::fs::{self, File};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -751,4 +752,36 @@ fn the_controller_goes_on_while_the_metadata_loader_waits() {
     for name in &names {
         assert!(broker.logs.partitions.topic(name).is_some(), "{name}");
     }
+}
+
+/// Appends these records, and has the metadata loader take them, after all that came before: it is not to find an
+/// older change after them. Brokers that register are heard of for ever.
+fn append_and_take(
+    running: &Running,
+    records: Vec<MetadataRecord>,
+    take: impl FnOnce(&Broker, &AppendedMetadata) + Send + 'static,
+) {
+    let broker = running.broker().clone();
+    let taking = broker.clone();
+    let appended = broker.controller.run(move |thread| {
+        let controller = &mut thread.controller;
+        let appended = controller.log.append(&records, now_ms()).unwrap();
+        controller.follow_log();
+        for record in &records {
+            if let MetadataRecord::RegisterBroker(broker) = record {
+                let later = MonotonicTime::from_ms(i64::MAX / 2);
+                controller.contacts().note(broker.id, broker.epoch, later);
+            }
+        }
+        let (sender, taken) = mpsc::channel();
+        let loader = taking.controller.clone();
+        loader.run_in_loader(move || {
+            take(&taking, &appended);
+            taking.node.set_image(appended.image);
+            sender.send(()).unwrap();
+        });
+        taken
+    });
+    let taken = running.runtime.block_on(appended).unwrap();
+    taken.recv().unwrap();
 }

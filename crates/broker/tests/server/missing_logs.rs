@@ -10,6 +10,8 @@ use testkit::{TestServer, batch, wait_until};
 
 const METADATA: &str = "partition.metadata";
 const CHECKPOINT: &str = "replication-offset-checkpoint";
+const RECOVERY_POINTS: &str = "recovery-point-offset-checkpoint";
+const SETTLED: &str = "settled-logs";
 const OFTEN: [(&str, &str); 1] = [("replica.high.watermark.checkpoint.interval.ms", "20")];
 
 /// Leaves `topic-0` with three records, `other-0` with one and `empty-0` with none.
@@ -102,6 +104,44 @@ fn nobody_leads_where_a_log_was_until_it_is_back() {
         fs::rename(&away, &log).unwrap();
         assert_led(directory, &["old"; 3]);
     });
+}
+
+fn recovery_points(directory: &Path) -> String {
+    fs::read_to_string(directory.join(RECOVERY_POINTS)).unwrap_or_default()
+}
+
+/// The metadata may not hear of the loss before the next crash.
+#[test]
+fn what_shows_that_a_log_is_lost_outlives_the_start_that_finds_it() {
+    each_way(|directory, log| {
+        let away = directory.join("away");
+        fs::rename(&log, &away).unwrap();
+        TestServer::start_in(directory, &OFTEN).unwrap().crash();
+        assert!(recovery_points(directory).contains("topic 0 3"));
+        fs::remove_file(directory.join(SETTLED)).ok();
+        assert_not_led(directory);
+        let server = TestServer::start_in(directory, &OFTEN).unwrap();
+        let mut client = server.connect();
+        assert_eq!(client.delete_topic("topic"), ErrorCode::None);
+        client.create_topic("topic", 1, &[]);
+        // Of the lost log it has got nothing.
+        assert!(!recovery_points(directory).contains("topic 0 3"));
+        client
+            .produce("topic", 0, &batch(&["first"]))
+            .assert_accepted();
+        server.crash();
+        assert_led(directory, &["first"]);
+    });
+}
+
+/// Apache Kafka stops in order, too, and writes no `settled-logs`.
+#[test]
+fn checkpoints_tell_of_a_lost_log_after_an_orderly_stop_of_another_program() {
+    let directory = tempfile::tempdir().unwrap();
+    three_topics(directory.path(), true);
+    fs::remove_file(directory.path().join(SETTLED)).unwrap();
+    fs::remove_dir_all(directory.path().join("topic-0")).unwrap();
+    assert_not_led(directory.path());
 }
 
 #[test]

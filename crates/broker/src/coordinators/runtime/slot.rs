@@ -289,10 +289,10 @@ impl<C: Coordination> Slot<C> {
     /// thread takes longer than a quick event does.
     ///
     /// Who makes `is_scheduled` true has the partition, alone, until it is false again. That it becomes under the
-    /// lock of the queue, when the queue is empty and the served is free. So nothing is served by two, overtaken, or
+    /// lock of the queue, when the queue is empty and the lock of what serves it is free. So nothing is served by two, overtaken, or
     /// forgotten, and nobody waits:
     /// - Somebody has the partition already: the event is queued behind what is there, as by [`Self::push`].
-    /// - An event comes during this one: it is queued, and wakes nobody. The claim ends after the served is free, and
+    /// - An event comes during this one: it is queued, and wakes nobody. The claim ends after that lock is free, and
     ///   finds it: the partition goes to the threads. What comes later than that look finds nobody who has the
     ///   partition, and has it itself.
     /// - The event fails: its log is replayed, as on a thread.
@@ -323,7 +323,7 @@ impl<C: Coordination> Slot<C> {
         self.queue.lock().waiting.push_front(Box::new(event));
     }
 
-    /// Gives the partition up, unless there is more to serve. Whether there is. The served is free before.
+    /// Gives the partition up, unless there is more to serve. Whether there is. That lock is free before.
     fn release(&self) -> bool {
         let mut queue = self.queue.lock();
         queue.is_scheduled = !queue.waiting.is_empty();

@@ -3,7 +3,7 @@
 
 use super::*;
 use metadata::{BrokerRegistration, Endpoint, Partition, PartitionChange};
-use model::{BrokerEpoch, LeaderEpoch, MonotonicTime, Uuid};
+use model::{BrokerEpoch, LeaderEpoch, Uuid};
 use wire::messages::*;
 
 /// The others.
@@ -12,27 +12,13 @@ const THREE: BrokerId = BrokerId(3);
 /// One that has no listener of the clients'.
 const FOUR: BrokerId = BrokerId(4);
 
-/// Appends these records, and takes them as the metadata loader would. Brokers that register are heard of for ever.
+/// Appends these records, and takes them.
 pub(super) fn take(running: &Running, records: Vec<MetadataRecord>) {
-    let broker = running.broker().clone();
-    let taking = broker.clone();
-    let taken = broker.controller.run(move |controller| {
-        let controller = &mut controller.controller;
-        let appended = controller.log.append(&records, now_ms()).unwrap();
-        controller.follow_log();
-        for record in &records {
-            if let MetadataRecord::RegisterBroker(broker) = record {
-                let later = MonotonicTime::from_ms(i64::MAX / 2);
-                controller.contacts().note(broker.id, broker.epoch, later);
-            }
-        }
-        metadata_changes::apply(&taking.logs, &appended.delta);
-        appended.image
+    append_and_take(running, records, |broker, appended| {
+        metadata_changes::apply(&broker.logs, &appended.delta);
+        broker.coordinators.groups.follow(&appended.image);
+        broker.coordinators.transactions.follow(&appended.image);
     });
-    let image = running.runtime.block_on(taken).unwrap();
-    broker.coordinators.groups.follow(&image);
-    broker.coordinators.transactions.follow(&image);
-    broker.node.set_image(image);
 }
 
 /// A broker of this id, whose clients' listener is on the port of its id.

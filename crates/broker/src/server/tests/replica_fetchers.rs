@@ -4,7 +4,7 @@ use super::*;
 use metadata::{
     BrokerRegistration, BrokerRegistrationChange, ConfigResource, Endpoint, PartitionChange,
 };
-use model::{BrokerId, LeaderEpoch, MonotonicTime, Uuid};
+use model::{BrokerId, LeaderEpoch, Uuid};
 use replication::{Partition, PartitionOffsets, Role};
 
 const LEADER: BrokerId = BrokerId(1);
@@ -19,28 +19,13 @@ struct Pair {
     leader_epoch: i32,
 }
 
-/// What changes in the metadata of a server, as its loader would take it. Brokers that register are heard of for
-/// ever.
+/// What changes in the metadata of a server.
 fn tell(running: &Running, records: Vec<MetadataRecord>) {
-    let broker = running.broker().clone();
-    let changing = broker.clone();
-    let changed = broker.controller.run(move |controller| {
-        let controller = &mut controller.controller;
-        let appended = controller.log.append(&records, now_ms()).unwrap();
-        controller.follow_log();
-        for record in &records {
-            if let MetadataRecord::RegisterBroker(broker) = record {
-                let later = MonotonicTime::from_ms(i64::MAX / 2);
-                controller.contacts().note(broker.id, broker.epoch, later);
-            }
-        }
-        let config = changing.node.live_config();
-        changing.replica_fetchers.learn(&appended.delta, &config);
-        metadata_changes::apply(&changing.logs, &appended.delta);
-        appended.image
+    append_and_take(running, records, |broker, appended| {
+        let config = broker.node.live_config();
+        broker.replica_fetchers.learn(&appended.delta, &config);
+        metadata_changes::apply(&broker.logs, &appended.delta);
     });
-    let image = running.runtime.block_on(changed).unwrap();
-    broker.node.set_image(image);
 }
 
 /// The registration of one server, for the other one.
@@ -77,7 +62,9 @@ impl Pair {
         more: &[(&str, &str)],
     ) -> Self {
         let start = |directory: &tempfile::TempDir, id: &str| {
-            let more = [more, &[("node.id", id)]].concat();
+            // Each would wait for the other one, which does not follow its metadata, to take over.
+            let alone = [("node.id", id), ("controlled.shutdown.enable", "false")];
+            let more = [more, &alone].concat();
             let [one, two] = ["one", "two"].map(|name| directory.path().join(name));
             Running::start_with(&[&one, &two], &more)
         };
