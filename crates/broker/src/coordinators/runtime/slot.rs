@@ -289,8 +289,8 @@ impl<C: Coordination> Slot<C> {
     /// thread takes longer than a quick event does.
     ///
     /// Who makes `is_scheduled` true has the partition, alone, until it is false again. That it becomes under the
-    /// lock of the queue, when the queue is empty and the lock of what serves it is free. So nothing is served by two, overtaken, or
-    /// forgotten, and nobody waits:
+    /// lock of the queue, when the queue is empty and the lock of what serves it is free. So nothing is served by two,
+    /// overtaken, or forgotten, and nobody waits:
     /// - Somebody has the partition already: the event is queued behind what is there, as by [`Self::push`].
     /// - An event comes during this one: it is queued, and wakes nobody. The claim ends after that lock is free, and
     ///   finds it: the partition goes to the threads. What comes later than that look finds nobody who has the
