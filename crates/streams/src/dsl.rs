@@ -1,0 +1,25 @@
+//! The DSL: streams and tables, as Kafka Streams has them.
+//!
+//! ```text
+//!   StreamsBuilder ── stream(), table(), global_table() ──> KStream, KTable, GlobalKTable
+//!   KStream ── map_values(), filter() ... ──> KStream ── group_by_key() ──> KGroupedStream ── count() ──> KTable
+//!        │ each call adds a node to the logical graph; names are drawn from one counter, as Kafka Streams draws them
+//!   build() ── writes the graph into a Topology, parents first, in the order of the calls
+//! ```
+//!
+//! What is wrong with a call is told by `build()`, so that calls can be chained.
+
+mod builder;
+mod graph;
+mod named;
+mod repartition;
+mod stream;
+mod table;
+
+pub(crate) use builder::Builder;
+pub use builder::StreamsBuilder;
+pub(crate) use graph::{GraphNode, GraphNodeId, Written};
+pub use named::{Branched, Grouped, Repartitioned};
+pub(crate) use repartition::Repartition;
+pub use stream::{BranchedKStream, KStream};
+pub use table::KTable;

@@ -1,0 +1,192 @@
+//! `StreamsBuilder`: where streams and tables begin, and where the topology comes from.
+
+use super::graph::{Graph, GraphTraits};
+use super::{GraphNode, GraphNodeId, KStream, Written};
+use crate::record::Data;
+use crate::serde::DefaultSerde;
+use crate::state::StoreBuilder;
+use crate::topology::{Consumed, SourceTopics, Topology, TopologyError, check_name};
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Collects what an application wants of its streams and tables.
+///
+/// ```
+/// use riverrun_streams::dsl::StreamsBuilder;
+///
+/// let builder = StreamsBuilder::new();
+/// builder
+///     .stream::<Option<String>, String>("lines")
+///     .map_values(|line| line.to_uppercase())
+///     .to("loud-lines");
+/// let topology = builder.build()?;
+/// # Ok::<(), riverrun_streams::topology::TopologyError>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct StreamsBuilder {
+    builder: Builder,
+}
+
+impl fmt::Debug for StreamsBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamsBuilder").finish_non_exhaustive()
+    }
+}
+
+impl StreamsBuilder {
+    /// No streams and no tables.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A stream of the records of `topic`.
+    pub fn stream<K: Data + DefaultSerde, V: Data + DefaultSerde>(
+        &self,
+        topic: &str,
+    ) -> KStream<K, V> {
+        self.stream_with(&[topic], Consumed::default())
+    }
+
+    /// A stream of the records of `topics`, read as `consumed` says.
+    pub fn stream_with<K: Data, V: Data>(
+        &self,
+        topics: &[&str],
+        consumed: Consumed<K, V>,
+    ) -> KStream<K, V> {
+        let topics = topics.iter().copied().map(Arc::from).collect();
+        self.add_stream(SourceTopics::Named(topics), consumed)
+    }
+
+    /// A stream of the records of the topics whose whole names match a regular expression.
+    pub fn stream_pattern<K: Data, V: Data>(
+        &self,
+        pattern: &str,
+        consumed: Consumed<K, V>,
+    ) -> KStream<K, V> {
+        self.add_stream(SourceTopics::Pattern(Arc::from(pattern)), consumed)
+    }
+
+    fn add_stream<K: Data, V: Data>(
+        &self,
+        topics: SourceTopics,
+        consumed: Consumed<K, V>,
+    ) -> KStream<K, V> {
+        let name = self
+            .builder
+            .node_name(consumed.name.as_deref(), "KSTREAM-SOURCE-");
+        let (key_serde, value_serde) = (
+            Arc::clone(&consumed.key_serde),
+            Arc::clone(&consumed.value_serde),
+        );
+        let source = Arc::clone(&name);
+        let node = GraphNode::new(
+            &name,
+            GraphTraits::default(),
+            move |topology: &mut Topology, _: &Written<'_>| {
+                topology
+                    .add_source(&source, topics.clone(), consumed.clone())
+                    .map(|_| ())
+            },
+        );
+        let node = self.builder.add(node, &[]);
+        KStream::new(
+            &self.builder,
+            &name,
+            node,
+            [Arc::clone(&name)].into(),
+            (Some(key_serde), Some(value_serde)),
+        )
+    }
+
+    /// Adds a state store, for processors to connect to.
+    pub fn add_state_store(&self, store: Arc<dyn StoreBuilder>) {
+        let name: Arc<str> = Arc::clone(store.name());
+        let node = GraphNode::new(
+            &name,
+            GraphTraits::default(),
+            move |topology: &mut Topology, _: &Written<'_>| {
+                topology.add_state_store(Arc::clone(&store), &[])
+            },
+        );
+        self.builder.add(node, &[]);
+    }
+
+    /// The topology of everything that was asked for.
+    ///
+    /// # Errors
+    /// What is wrong with a call, the first one if there are several.
+    pub fn build(&self) -> Result<Topology, TopologyError> {
+        self.builder.build()
+    }
+}
+
+/// What the streams and tables of one application share while they are put together.
+#[derive(Clone, Default)]
+pub(crate) struct Builder(Rc<RefCell<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    graph: Graph,
+    /// The number of the next name.
+    next_index: u32,
+    first_error: Option<TopologyError>,
+}
+
+impl Builder {
+    /// A name with the next number.
+    pub(crate) fn new_name(&self, prefix: &str) -> Arc<str> {
+        let mut inner = self.0.borrow_mut();
+        let index = inner.next_index;
+        inner.next_index += 1;
+        Arc::from(format!("{prefix}{index:010}"))
+    }
+
+    /// `name`, or one with the next number. The number is drawn in any case, so that later names stay.
+    pub(crate) fn node_name(&self, name: Option<&str>, prefix: &str) -> Arc<str> {
+        let generated = self.new_name(prefix);
+        match name {
+            Some(name) => {
+                self.check(check_name(name));
+                Arc::from(name)
+            }
+            None => generated,
+        }
+    }
+
+    /// A store's name with the next number.
+    pub(crate) fn new_store_name(&self, prefix: &str) -> Arc<str> {
+        self.new_name(&format!("{prefix}STATE-STORE-"))
+    }
+
+    pub(crate) fn add(&self, node: GraphNode, parents: &[GraphNodeId]) -> GraphNodeId {
+        self.0.borrow_mut().graph.add(node, parents)
+    }
+
+    /// Remembers what is wrong, for `build`.
+    pub(crate) fn check<T>(&self, checked: Result<T, TopologyError>) -> Option<T> {
+        match checked {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.0.borrow_mut().first_error.get_or_insert(error);
+                None
+            }
+        }
+    }
+
+    /// Whether both are parts of one application.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+
+    fn build(&self) -> Result<Topology, TopologyError> {
+        let mut inner = self.0.borrow_mut();
+        if let Some(error) = &inner.first_error {
+            return Err(error.clone());
+        }
+        let mut topology = Topology::new();
+        inner.graph.write(&mut topology)?;
+        Ok(topology)
+    }
+}

@@ -1,0 +1,144 @@
+//! What can go wrong, with the place: node, topic, partition and offset.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// An error of an application's own code or of a serde, in its own words.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Where a record was when something failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The node of the topology; empty when no node had the record yet.
+    pub node: Arc<str>,
+    /// The topic that the record came from; empty in a punctuation.
+    pub topic: Arc<str>,
+    /// Its partition; -1 in a punctuation.
+    pub partition: i32,
+    /// Its offset; -1 in a punctuation.
+    pub offset: i64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.node.is_empty() {
+            write!(f, "node `{}`, ", self.node)?;
+        }
+        if self.topic.is_empty() {
+            f.write_str("no record of a topic")
+        } else {
+            write!(
+                f,
+                "topic `{}`, partition {}, offset {}",
+                self.topic, self.partition, self.offset
+            )
+        }
+    }
+}
+
+/// Why a task cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamsError {
+    /// The deserialization handler decided to fail.
+    #[error("cannot read a record ({place}): {source}")]
+    Deserialization {
+        /// The record.
+        place: Place,
+        /// What the serde says.
+        source: BoxError,
+    },
+    /// The processing handler decided to fail.
+    #[error("cannot process a record ({place}): {source}")]
+    Processing {
+        /// The record, and the node that failed.
+        place: Place,
+        /// What the node says.
+        source: BoxError,
+    },
+    /// The production handler decided to fail.
+    #[error("cannot write to topic `{topic}` ({place}): {source}")]
+    Production {
+        /// The topic that is written to.
+        topic: Arc<str>,
+        /// The record that caused it, and the node that writes.
+        place: Place,
+        /// What the serde or the producer says.
+        source: BoxError,
+    },
+    /// A record's timestamp is negative.
+    #[error(
+        "a record has timestamp {timestamp_ms}, which is negative ({place}); choose another timestamp extractor, \
+         such as `LogAndSkipOnInvalidTimestamp`"
+    )]
+    InvalidTimestamp {
+        /// The record.
+        place: Place,
+        /// Its timestamp.
+        timestamp_ms: i64,
+    },
+    /// A state store failed.
+    #[error("state store `{store}`: {source}")]
+    Store {
+        /// Its name.
+        store: Arc<str>,
+        /// What it says.
+        source: BoxError,
+    },
+    /// A node asks for a state store that it is not connected to, or of another type.
+    #[error(
+        "node `{node}` has no state store `{store}` of type `{kind}`; connect it, and ask for the type that it was made with"
+    )]
+    NoSuchStore {
+        /// The node that asks.
+        node: Arc<str>,
+        /// The name it asks for.
+        store: Arc<str>,
+        /// The type it asks for.
+        kind: &'static str,
+    },
+    /// Something that does not belong to one record.
+    #[error("{0}")]
+    Other(String),
+}
+
+/// Why a node did not process a record.
+///
+/// Every error turns into one by `?`; whether the application goes on is for its processing handler to decide.
+#[derive(Debug)]
+pub struct Failure(pub(crate) FailureKind);
+
+#[derive(Debug)]
+pub(crate) enum FailureKind {
+    /// The processing handler is asked.
+    Processing(BoxError),
+    /// The handler was asked, or is not: the task fails.
+    Fatal(StreamsError),
+}
+
+impl Failure {
+    /// The processing handler is asked about `error`: text, or any error.
+    pub fn of(error: impl Into<BoxError>) -> Self {
+        Self(FailureKind::Processing(error.into()))
+    }
+
+    /// The task fails; no handler is asked.
+    pub const fn fatal(error: StreamsError) -> Self {
+        Self(FailureKind::Fatal(error))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            FailureKind::Processing(error) => error.fmt(f),
+            FailureKind::Fatal(error) => error.fmt(f),
+        }
+    }
+}
+
+// `Failure` itself is no `Error`, or this would overlap with the conversion of a type to itself.
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self(FailureKind::Processing(error.into()))
+    }
+}

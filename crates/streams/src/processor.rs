@@ -1,0 +1,27 @@
+//! Nodes: what they are to each other while records flow, and what an application writes as one.
+//!
+//! ```text
+//!   source ──> Link ──> Node<K, V> ──> Outputs<K2, V2> ──> Link ──> Node<K2, V2> ...
+//!                 │ TaskContext: record, time, collector, metrics, schedules
+//!                 └ asks the processing handler about what its node could not process
+//! ```
+
+mod api;
+mod context;
+mod handlers;
+mod node;
+mod schedule;
+
+pub use api::{Processor, ProcessorContext, StoreHandle};
+pub(crate) use api::{ProcessorNode, TypedProcessorNode};
+pub use context::{
+    Collector, Origin, Partitioning, ProducedRecord, TaskContext, TaskId, TaskMetrics,
+};
+pub use handlers::{
+    DeadLetterTopic, DeserializationHandler, ErrorContext, HandlerResponse, Handlers,
+    LogAndContinue, LogAndFail, ProcessingHandler, ProductionHandler, ProductionResponse,
+};
+pub use node::Outputs;
+pub(crate) use node::{BuiltNode, FnNode, Link, Node, NodeLife};
+pub(crate) use schedule::Schedules;
+pub use schedule::{PunctuationType, Schedule};

@@ -1,0 +1,308 @@
+//! What the nodes and stores of a task share while a record passes through.
+
+use super::{ErrorContext, HandlerResponse, Handlers, Schedules};
+use crate::error::{BoxError, Failure, Place, StreamsError};
+use crate::headers::Headers;
+use crate::record::RecordContext;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// A task: a sub-topology, and a partition of its input topics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId {
+    /// Number of the sub-topology.
+    pub subtopology: i32,
+    /// Partition of the input topics.
+    pub partition: i32,
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}_{}", self.subtopology, self.partition)
+    }
+}
+
+/// A record that a task writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProducedRecord {
+    /// The topic, under its full name.
+    pub topic: Arc<str>,
+    /// Which partition.
+    pub partitioning: Partitioning,
+    /// The key.
+    pub key: Option<Bytes>,
+    /// The value.
+    pub value: Option<Bytes>,
+    /// Milliseconds since 1970; the producer's clock when there is none.
+    pub timestamp_ms: Option<i64>,
+    /// The headers.
+    pub headers: Headers,
+    /// Who writes it.
+    pub origin: Origin,
+}
+
+/// How a record gets its partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Partitioning {
+    /// As the producer does it: by the key, or by load when there is none.
+    ByKey,
+    /// By these bytes instead of the whole key.
+    ByBytes(Bytes),
+    /// This one.
+    Exact(i32),
+}
+
+/// Who writes a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// A node.
+    Node(Arc<str>),
+    /// A state store, to its changelog.
+    Changelog(Arc<str>),
+    /// An error handler.
+    DeadLetter,
+}
+
+/// What a task writes, in order, until who drives the task takes it.
+#[derive(Debug, Default)]
+pub struct Collector {
+    records: Vec<ProducedRecord>,
+}
+
+impl Collector {
+    /// Adds a record.
+    pub fn push(&mut self, record: ProducedRecord) {
+        self.records.push(record);
+    }
+
+    /// Takes all, oldest first.
+    pub fn drain(&mut self) -> std::vec::Drain<'_, ProducedRecord> {
+        self.records.drain(..)
+    }
+
+    /// How many wait to be taken.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+}
+
+/// What a task counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TaskMetrics {
+    /// Records taken from input topics.
+    pub processed_records: u64,
+    /// Records that no result came of: null keys, late ones, ones that a handler let pass.
+    pub dropped_records: u64,
+}
+
+/// What the nodes and stores of a task share while a record passes through.
+pub struct TaskContext {
+    /// Which task.
+    pub task_id: TaskId,
+    /// `application.id`, which starts the names of internal topics.
+    pub application_id: Arc<str>,
+    /// The record of the input topic that is being processed.
+    pub record: RecordContext,
+    /// Key and value of that record as they came, for error handlers.
+    pub raw_record: (Option<Bytes>, Option<Bytes>),
+    /// The largest timestamp of the records that the task has taken; -1 before the first.
+    pub stream_time_ms: i64,
+    /// The clock's time, which who drives the task sets.
+    pub wall_clock_ms: i64,
+    /// What the task writes.
+    pub collector: Collector,
+    /// What the task counts.
+    pub metrics: TaskMetrics,
+    /// How many partitions the topics have that custom partitioners write to.
+    pub partition_counts: BTreeMap<Arc<str>, i32>,
+    /// A node has asked for a commit.
+    pub commit_requested: bool,
+    pub(crate) schedules: Schedules,
+    pub(crate) handlers: Arc<Handlers>,
+    node: Arc<str>,
+    scratch: Vec<u8>,
+}
+
+impl fmt::Debug for TaskContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskContext")
+            .field("task_id", &self.task_id)
+            .field("record", &self.record)
+            .field("stream_time_ms", &self.stream_time_ms)
+            .field("node", &self.node)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a link puts back when its child has returned.
+pub(crate) struct Enclosing {
+    node: Arc<str>,
+    timestamp_ms: i64,
+    headers: Option<Headers>,
+}
+
+impl TaskContext {
+    /// The context of a task that has not begun.
+    pub(crate) fn new(task_id: TaskId, application_id: Arc<str>, handlers: Arc<Handlers>) -> Self {
+        Self {
+            task_id,
+            application_id,
+            record: RecordContext::of_no_record(-1),
+            raw_record: (None, None),
+            stream_time_ms: -1,
+            wall_clock_ms: 0,
+            collector: Collector::default(),
+            metrics: TaskMetrics::default(),
+            partition_counts: BTreeMap::new(),
+            commit_requested: false,
+            schedules: Schedules::default(),
+            handlers,
+            node: Arc::from(""),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// The node that runs.
+    pub fn node(&self) -> &Arc<str> {
+        &self.node
+    }
+
+    /// An empty buffer to serialize into; `give_back` keeps its room for the next one.
+    pub fn take_scratch(&mut self) -> Vec<u8> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        scratch
+    }
+
+    /// See `take_scratch`.
+    pub fn give_back(&mut self, scratch: Vec<u8>) {
+        self.scratch = scratch;
+    }
+
+    /// Where the record is.
+    pub fn place(&self) -> Place {
+        Place {
+            node: Arc::clone(&self.node),
+            topic: Arc::clone(&self.record.topic),
+            partition: self.record.partition,
+            offset: self.record.offset,
+        }
+    }
+
+    /// A record of the input gave no result.
+    pub fn drop_record(&mut self) {
+        self.metrics.dropped_records += 1;
+    }
+
+    /// `node` runs with a record of this time and these headers, until `leave`.
+    pub(crate) fn enter(
+        &mut self,
+        node: &Arc<str>,
+        timestamp_ms: i64,
+        headers: &Headers,
+    ) -> Enclosing {
+        let same_headers =
+            headers.is_empty() && self.record.headers.is_empty() || *headers == self.record.headers;
+        Enclosing {
+            node: std::mem::replace(&mut self.node, Arc::clone(node)),
+            timestamp_ms: std::mem::replace(&mut self.record.timestamp_ms, timestamp_ms),
+            headers: (!same_headers)
+                .then(|| std::mem::replace(&mut self.record.headers, headers.clone())),
+        }
+    }
+
+    pub(crate) fn leave(&mut self, enclosing: Enclosing) {
+        self.node = enclosing.node;
+        self.record.timestamp_ms = enclosing.timestamp_ms;
+        if let Some(headers) = enclosing.headers {
+            self.record.headers = headers;
+        }
+    }
+
+    /// Asks the processing handler about `error` of the node that runs.
+    pub(crate) fn handle_processing_error(&mut self, error: BoxError) -> Result<(), Failure> {
+        let handlers = Arc::clone(&self.handlers);
+        let response = handlers
+            .processing
+            .handle(&self.error_context(), error.as_ref());
+        match self.respond(response) {
+            true => Ok(()),
+            false => Err(Failure::fatal(StreamsError::Processing {
+                place: self.place(),
+                source: error,
+            })),
+        }
+    }
+
+    /// Asks the deserialization handler about a record that `source` could not read.
+    pub(crate) fn handle_deserialization_error(
+        &mut self,
+        source: &Arc<str>,
+        error: BoxError,
+    ) -> Result<(), StreamsError> {
+        let enclosing = std::mem::replace(&mut self.node, Arc::clone(source));
+        let handlers = Arc::clone(&self.handlers);
+        let response = handlers
+            .deserialization
+            .handle(&self.error_context(), error.as_ref());
+        let handled = match self.respond(response) {
+            true => Ok(()),
+            false => Err(StreamsError::Deserialization {
+                place: self.place(),
+                source: error,
+            }),
+        };
+        self.node = enclosing;
+        handled
+    }
+
+    /// Asks the production handler about a record that the node that runs could not serialize for `topic`.
+    pub(crate) fn handle_serialization_error(
+        &mut self,
+        topic: &Arc<str>,
+        error: BoxError,
+    ) -> Result<(), Failure> {
+        let handlers = Arc::clone(&self.handlers);
+        let response =
+            handlers
+                .production
+                .handle_serialization(&self.error_context(), topic, error.as_ref());
+        match self.respond(response) {
+            true => Ok(()),
+            false => Err(Failure::fatal(StreamsError::Production {
+                topic: Arc::clone(topic),
+                place: self.place(),
+                source: error,
+            })),
+        }
+    }
+
+    /// What error handlers see.
+    pub(crate) fn error_context(&self) -> ErrorContext<'_> {
+        ErrorContext {
+            task_id: self.task_id,
+            node: &self.node,
+            record: &self.record,
+            raw_key: self.raw_record.0.as_ref(),
+            raw_value: self.raw_record.1.as_ref(),
+        }
+    }
+
+    /// Does what a handler answered; whether the task goes on.
+    pub(crate) fn respond(&mut self, response: HandlerResponse) -> bool {
+        for record in response.dead_letters {
+            self.collector.push(record);
+        }
+        if response.resume {
+            self.drop_record();
+        }
+        response.resume
+    }
+}

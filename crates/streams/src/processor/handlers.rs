@@ -1,0 +1,268 @@
+//! Error handlers: whether a task goes on without a record, and what of it goes to a dead-letter topic (KIP-1034).
+
+use super::{Origin, Partitioning, ProducedRecord, TaskId};
+use crate::headers::Headers;
+use crate::record::RecordContext;
+use bytes::Bytes;
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+/// The record that something went wrong with, and where it was.
+#[derive(Debug, Clone, Copy)]
+pub struct ErrorContext<'a> {
+    /// The task.
+    pub task_id: TaskId,
+    /// The node of the topology.
+    pub node: &'a str,
+    /// Topic, partition, offset; timestamp and headers of what was forwarded.
+    pub record: &'a RecordContext,
+    /// The key as it came; none in a punctuation.
+    pub raw_key: Option<&'a Bytes>,
+    /// The value as it came; none in a punctuation.
+    pub raw_value: Option<&'a Bytes>,
+}
+
+/// What a handler decides.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HandlerResponse {
+    /// The task goes on without the record; else it fails.
+    pub resume: bool,
+    /// Records to write.
+    pub dead_letters: Vec<ProducedRecord>,
+}
+
+impl HandlerResponse {
+    /// Go on without the record.
+    pub const fn resume() -> Self {
+        Self {
+            resume: true,
+            dead_letters: Vec::new(),
+        }
+    }
+
+    /// Fail.
+    pub const fn fail() -> Self {
+        Self {
+            resume: false,
+            dead_letters: Vec::new(),
+        }
+    }
+}
+
+/// What to do about a record that the producer could not write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProductionResponse {
+    /// As for any other error.
+    Respond(HandlerResponse),
+    /// The task reads its input again from its last commit; only for errors that may pass.
+    Retry,
+}
+
+/// Asked about a record of an input topic that a serde cannot read.
+pub trait DeserializationHandler: Send + Sync {
+    /// Decides.
+    fn handle(&self, context: &ErrorContext<'_>, error: &(dyn Error + 'static)) -> HandlerResponse;
+}
+
+/// Asked about a record that a node could not process (KIP-1033).
+pub trait ProcessingHandler: Send + Sync {
+    /// Decides.
+    fn handle(&self, context: &ErrorContext<'_>, error: &(dyn Error + 'static)) -> HandlerResponse;
+}
+
+/// Asked about a record that could not be written.
+pub trait ProductionHandler: Send + Sync {
+    /// Decides about a record that the producer could not send.
+    fn handle(
+        &self,
+        context: &ErrorContext<'_>,
+        record: &ProducedRecord,
+        error: &(dyn Error + 'static),
+    ) -> ProductionResponse;
+
+    /// Decides about a record for `topic` that a serde could not write.
+    fn handle_serialization(
+        &self,
+        context: &ErrorContext<'_>,
+        topic: &str,
+        error: &(dyn Error + 'static),
+    ) -> HandlerResponse;
+}
+
+/// Where built-in handlers send what could not be processed: a topic, or nowhere.
+#[derive(Debug, Clone, Default)]
+pub struct DeadLetterTopic(pub Option<Arc<str>>);
+
+impl DeadLetterTopic {
+    fn records(
+        &self,
+        context: &ErrorContext<'_>,
+        error: &(dyn Error + 'static),
+    ) -> Vec<ProducedRecord> {
+        let Self(Some(topic)) = self else {
+            return Vec::new();
+        };
+        let mut headers: Headers = context.record.headers.clone();
+        let chain = causes(error);
+        let mut text = |name: &str, value: String| {
+            headers.add(
+                format!("__streams.errors.{name}"),
+                Bytes::from(value.into_bytes()),
+            );
+        };
+        text("exception", error_name(error));
+        text("message", error.to_string());
+        text("stacktrace", chain);
+        text("topic", context.record.topic.to_string());
+        text("partition", context.record.partition.to_string());
+        text("offset", context.record.offset.to_string());
+        vec![ProducedRecord {
+            topic: Arc::clone(topic),
+            partitioning: Partitioning::ByKey,
+            key: context.raw_key.cloned(),
+            value: context.raw_value.cloned(),
+            timestamp_ms: Some(context.record.timestamp_ms),
+            headers,
+            origin: Origin::DeadLetter,
+        }]
+    }
+}
+
+/// The first word that an error's debug output has: the name of its type, as a rule.
+fn error_name(error: &(dyn Error + 'static)) -> String {
+    let debug = format!("{error:?}");
+    let end = debug
+        .find(|letter: char| !letter.is_alphanumeric() && letter != '_' && letter != ':')
+        .unwrap_or(debug.len());
+    match end {
+        0 => "Error".to_owned(),
+        end => debug[..end].to_owned(),
+    }
+}
+
+fn causes(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str("\ncaused by: ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+/// Fails at the first error: the default of every handler.
+#[derive(Debug, Clone, Default)]
+pub struct LogAndFail(pub DeadLetterTopic);
+
+/// Goes on without what could not be read, processed or written.
+#[derive(Debug, Clone, Default)]
+pub struct LogAndContinue(pub DeadLetterTopic);
+
+macro_rules! built_in_handler {
+    ($($handler:ident: $resume:expr;)*) => {$(
+        impl $handler {
+            fn respond(
+                &self,
+                context: &ErrorContext<'_>,
+                error: &(dyn Error + 'static),
+            ) -> HandlerResponse {
+                HandlerResponse {
+                    resume: $resume,
+                    dead_letters: self.0.records(context, error),
+                }
+            }
+        }
+
+        impl DeserializationHandler for $handler {
+            fn handle(
+                &self,
+                context: &ErrorContext<'_>,
+                error: &(dyn Error + 'static),
+            ) -> HandlerResponse {
+                self.respond(context, error)
+            }
+        }
+
+        impl ProcessingHandler for $handler {
+            fn handle(
+                &self,
+                context: &ErrorContext<'_>,
+                error: &(dyn Error + 'static),
+            ) -> HandlerResponse {
+                self.respond(context, error)
+            }
+        }
+
+        impl ProductionHandler for $handler {
+            fn handle(
+                &self,
+                context: &ErrorContext<'_>,
+                _: &ProducedRecord,
+                error: &(dyn Error + 'static),
+            ) -> ProductionResponse {
+                ProductionResponse::Respond(self.respond(context, error))
+            }
+
+            fn handle_serialization(
+                &self,
+                context: &ErrorContext<'_>,
+                _: &str,
+                error: &(dyn Error + 'static),
+            ) -> HandlerResponse {
+                self.respond(context, error)
+            }
+        }
+    )*};
+}
+
+built_in_handler! {
+    LogAndFail: false;
+    LogAndContinue: true;
+}
+
+/// The handlers of an application.
+#[derive(Clone)]
+pub struct Handlers {
+    /// `deserialization.exception.handler`.
+    pub deserialization: Arc<dyn DeserializationHandler>,
+    /// `processing.exception.handler`.
+    pub processing: Arc<dyn ProcessingHandler>,
+    /// `production.exception.handler`.
+    pub production: Arc<dyn ProductionHandler>,
+}
+
+impl Handlers {
+    /// Handlers that fail at the first error, and send the record to `dead_letters`.
+    pub fn log_and_fail(dead_letters: DeadLetterTopic) -> Self {
+        let handler = Arc::new(LogAndFail(dead_letters));
+        Self {
+            deserialization: Arc::<LogAndFail>::clone(&handler),
+            processing: Arc::<LogAndFail>::clone(&handler),
+            production: handler,
+        }
+    }
+
+    /// Handlers that go on, and send the record to `dead_letters`.
+    pub fn log_and_continue(dead_letters: DeadLetterTopic) -> Self {
+        let handler = Arc::new(LogAndContinue(dead_letters));
+        Self {
+            deserialization: Arc::<LogAndContinue>::clone(&handler),
+            processing: Arc::<LogAndContinue>::clone(&handler),
+            production: handler,
+        }
+    }
+}
+
+impl Default for Handlers {
+    fn default() -> Self {
+        Self::log_and_fail(DeadLetterTopic::default())
+    }
+}
+
+impl fmt::Debug for Handlers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handlers").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,85 @@
+//! Punctuation: when nodes want to be called, by stream time or by the clock.
+
+/// Which time calls a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PunctuationType {
+    /// The largest timestamp of the records that the task has taken.
+    StreamTime,
+    /// The clock.
+    WallClockTime,
+}
+
+/// A call that a node has asked for, again and again until it cancels it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Schedule(u32);
+
+#[derive(Debug)]
+struct Scheduled {
+    schedule: Schedule,
+    /// Index of the node in the task.
+    node: usize,
+    kind: PunctuationType,
+    interval_ms: i64,
+    next_ms: i64,
+}
+
+/// The calls that the nodes of a task have asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Schedules {
+    scheduled: Vec<Scheduled>,
+    last: u32,
+    /// The node whose `init` or `process` runs, as `TaskContext` does not know its index.
+    pub(crate) node: usize,
+}
+
+impl Schedules {
+    /// Calls the node that runs every `interval_ms`, first at `first_ms`.
+    pub(crate) fn add(
+        &mut self,
+        kind: PunctuationType,
+        interval_ms: i64,
+        first_ms: i64,
+    ) -> Schedule {
+        self.last += 1;
+        let schedule = Schedule(self.last);
+        self.scheduled.push(Scheduled {
+            schedule,
+            node: self.node,
+            kind,
+            interval_ms,
+            next_ms: first_ms,
+        });
+        schedule
+    }
+
+    pub(crate) fn cancel(&mut self, schedule: Schedule) {
+        self.scheduled
+            .retain(|scheduled| scheduled.schedule != schedule);
+    }
+
+    /// The next call that is due at `now_ms`, earliest first: its node and itself. Times that were missed are skipped:
+    /// the next one is on the grid of the interval, after `now_ms`.
+    pub(crate) fn poll_due(
+        &mut self,
+        kind: PunctuationType,
+        now_ms: i64,
+    ) -> Option<(usize, Schedule)> {
+        let due = self
+            .scheduled
+            .iter_mut()
+            .filter(|scheduled| scheduled.kind == kind && scheduled.next_ms <= now_ms)
+            .min_by_key(|scheduled| scheduled.next_ms)?;
+        let missed = (now_ms - due.next_ms) / due.interval_ms;
+        due.next_ms = due
+            .next_ms
+            .saturating_add((missed + 1).saturating_mul(due.interval_ms));
+        Some((due.node, due.schedule))
+    }
+
+    /// Whether any call of this kind is due at `now_ms`.
+    pub(crate) fn is_due(&self, kind: PunctuationType, now_ms: i64) -> bool {
+        self.scheduled
+            .iter()
+            .any(|scheduled| scheduled.kind == kind && scheduled.next_ms <= now_ms)
+    }
+}

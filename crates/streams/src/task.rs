@@ -1,0 +1,286 @@
+//! A task: the nodes and stores of a sub-topology for one partition of its input topics. Pure: who drives it brings
+//! records and the time, and takes what the task writes and the offsets to commit.
+//!
+//! Invariants:
+//! - Of the records that wait, the one with the smallest timestamp is next; of equal ones, that of the earlier input.
+//! - Stream time and each partition's time never go back.
+//! - What is committed of an input is the offset of the first record that is not processed.
+
+mod input;
+
+use crate::error::{Failure, FailureKind, StreamsError};
+use crate::processor::{
+    Handlers, NodeLife, ProducedRecord, PunctuationType, TaskContext, TaskId, TaskMetrics,
+};
+use crate::record::RecordContext;
+use crate::state::StateStore;
+use crate::topology::{BuiltTask, RawRecord, TaskNode, TaskStores};
+pub(crate) use input::Input;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The nodes and stores of a sub-topology, and the records that wait for them.
+pub struct Task {
+    context: TaskContext,
+    nodes: Vec<TaskNode>,
+    inputs: Vec<Input>,
+    stores: BTreeMap<Arc<str>, Rc<RefCell<dyn StateStore>>>,
+    typed_stores: TaskStores,
+    /// Something was processed or punctuated since the last commit.
+    commit_needed: bool,
+}
+
+impl fmt::Debug for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Task")
+            .field("context", &self.context)
+            .field("inputs", &self.inputs)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An input partition and what to commit of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommittableOffset {
+    /// The topic.
+    pub topic: Arc<str>,
+    /// The partition.
+    pub partition: i32,
+    /// The first offset that is not processed.
+    pub offset: i64,
+    /// The largest timestamp that was taken of it; -1 when nothing was.
+    pub partition_time_ms: i64,
+}
+
+impl Task {
+    /// The task of `built`, which reads the partitions of `inputs`.
+    pub(crate) fn new(
+        task_id: TaskId,
+        application_id: Arc<str>,
+        handlers: Arc<Handlers>,
+        built: BuiltTask,
+        inputs: Vec<Input>,
+    ) -> Self {
+        Self {
+            context: TaskContext::new(task_id, application_id, handlers),
+            nodes: built.nodes,
+            inputs,
+            stores: built.stores,
+            typed_stores: built.typed_stores,
+            commit_needed: false,
+        }
+    }
+
+    /// Calls `init` of the processors.
+    ///
+    /// # Errors
+    /// One of them failed.
+    pub fn init(&mut self, now_ms: i64) -> Result<(), StreamsError> {
+        self.context.wall_clock_ms = now_ms;
+        self.each_node(|node, context| node.init(context))
+    }
+
+    /// Adds records of one input partition, in the order of their offsets. Records of partitions that the task does
+    /// not read are left out.
+    ///
+    /// # Errors
+    /// One cannot be read, and the handler decided to fail.
+    pub fn add_records(
+        &mut self,
+        topic: &str,
+        partition: i32,
+        records: impl IntoIterator<Item = RawRecord>,
+    ) -> Result<(), StreamsError> {
+        let input = self
+            .inputs
+            .iter_mut()
+            .find(|input| input.is(topic, partition));
+        match input {
+            Some(input) => input.add(&mut self.context, records),
+            None => Ok(()),
+        }
+    }
+
+    /// How many records wait.
+    pub fn waiting_records(&self) -> usize {
+        self.inputs.iter().map(Input::len).sum()
+    }
+
+    /// Processes the next record; false when none waits.
+    ///
+    /// # Errors
+    /// A handler decided to fail, or a store failed.
+    pub fn process(&mut self, now_ms: i64) -> Result<bool, StreamsError> {
+        self.context.wall_clock_ms = now_ms;
+        let next = self
+            .inputs
+            .iter_mut()
+            .filter_map(|input| Some((input.head_timestamp_ms()?, input)))
+            .min_by_key(|(timestamp_ms, _)| *timestamp_ms);
+        let Some((timestamp_ms, input)) = next else {
+            return Ok(false);
+        };
+        self.context.stream_time_ms = self.context.stream_time_ms.max(timestamp_ms);
+        self.context.metrics.processed_records += 1;
+        self.commit_needed = true;
+        input.process(&mut self.context).map_err(fatal)?;
+        Ok(true)
+    }
+
+    /// Calls the nodes whose time has come.
+    ///
+    /// # Errors
+    /// The processing handler decided to fail.
+    pub fn punctuate(&mut self, kind: PunctuationType, now_ms: i64) -> Result<bool, StreamsError> {
+        self.context.wall_clock_ms = now_ms;
+        let time_ms = match kind {
+            PunctuationType::StreamTime => self.context.stream_time_ms,
+            PunctuationType::WallClockTime => now_ms,
+        };
+        if kind == PunctuationType::StreamTime && time_ms < 0 {
+            return Ok(false);
+        }
+        let mut punctuated = false;
+        while let Some((index, schedule)) = self.context.schedules.poll_due(kind, time_ms) {
+            punctuated = true;
+            self.commit_needed = true;
+            let node = self.nodes.iter().find(|node| node.index == index);
+            let Some(TaskNode {
+                name,
+                life: Some(node),
+                ..
+            }) = node
+            else {
+                continue;
+            };
+            let (name, node) = (Arc::clone(name), Rc::clone(node));
+            let enclosing_record = std::mem::replace(
+                &mut self.context.record,
+                RecordContext::of_no_record(time_ms),
+            );
+            self.context.raw_record = (None, None);
+            let enclosing = self
+                .context
+                .enter(&name, time_ms, &crate::headers::Headers::EMPTY);
+            let called = node
+                .borrow_mut()
+                .punctuate(&mut self.context, schedule, time_ms);
+            let called = handled(&mut self.context, called);
+            self.context.leave(enclosing);
+            self.context.record = enclosing_record;
+            called?;
+        }
+        Ok(punctuated)
+    }
+
+    /// Forwards what the caches hold, and tells what to commit; empty when nothing happened since the last commit.
+    ///
+    /// # Errors
+    /// A node or a store failed.
+    pub fn prepare_commit(&mut self) -> Result<Vec<CommittableOffset>, StreamsError> {
+        self.context.commit_requested = false;
+        if !std::mem::take(&mut self.commit_needed) {
+            return Ok(Vec::new());
+        }
+        self.each_node(|node, context| node.flush(context))?;
+        Ok(self.inputs.iter().filter_map(Input::committable).collect())
+    }
+
+    /// Whether there is something to commit.
+    pub const fn is_commit_needed(&self) -> bool {
+        self.commit_needed
+    }
+
+    /// Whether a node has asked for a commit.
+    pub const fn is_commit_requested(&self) -> bool {
+        self.context.commit_requested
+    }
+
+    /// Takes what the task writes, oldest first.
+    pub fn drain_produced(&mut self) -> std::vec::Drain<'_, ProducedRecord> {
+        self.context.collector.drain()
+    }
+
+    /// What the task has counted.
+    pub const fn metrics(&self) -> TaskMetrics {
+        self.context.metrics
+    }
+
+    /// Which task this is.
+    pub const fn id(&self) -> TaskId {
+        self.context.task_id
+    }
+
+    /// The largest timestamp of the records taken; -1 before the first.
+    pub const fn stream_time_ms(&self) -> i64 {
+        self.context.stream_time_ms
+    }
+
+    /// The stores by name.
+    pub fn stores(&self) -> &BTreeMap<Arc<str>, Rc<RefCell<dyn StateStore>>> {
+        &self.stores
+    }
+
+    /// The stores by the types that nodes ask for.
+    pub fn typed_stores(&self) -> &TaskStores {
+        &self.typed_stores
+    }
+
+    /// What nodes and stores share.
+    pub fn context(&mut self) -> &mut TaskContext {
+        &mut self.context
+    }
+
+    /// Closes the processors, then the stores.
+    ///
+    /// # Errors
+    /// A store failed; the others are closed.
+    pub fn close(&mut self) -> Result<(), StreamsError> {
+        for node in self.nodes.iter().filter_map(|node| node.life.as_ref()) {
+            node.borrow_mut().close();
+        }
+        self.stores
+            .values()
+            .map(|store| store.borrow_mut().close())
+            .fold(Ok(()), Result::and)
+    }
+
+    fn each_node(
+        &mut self,
+        mut call: impl FnMut(&mut dyn NodeLife, &mut TaskContext) -> Result<(), Failure>,
+    ) -> Result<(), StreamsError> {
+        for TaskNode { name, life, .. } in &self.nodes {
+            let Some(node) = life else { continue };
+            let timestamp_ms = self.context.record.timestamp_ms;
+            let enclosing = self
+                .context
+                .enter(name, timestamp_ms, &crate::headers::Headers::EMPTY);
+            let called = call(&mut *node.borrow_mut(), &mut self.context);
+            let called = handled(&mut self.context, called);
+            self.context.leave(enclosing);
+            called?;
+        }
+        Ok(())
+    }
+}
+
+/// Asks the processing handler about what the node that runs could not do.
+fn handled(context: &mut TaskContext, called: Result<(), Failure>) -> Result<(), StreamsError> {
+    match called {
+        Err(Failure(FailureKind::Processing(error))) => {
+            context.handle_processing_error(error).map_err(fatal)
+        }
+        other => other.map_err(fatal),
+    }
+}
+
+/// The error that ends the task. Links have asked the handlers about everything else.
+fn fatal(failure: Failure) -> StreamsError {
+    match failure.0 {
+        FailureKind::Fatal(error) => error,
+        FailureKind::Processing(error) => StreamsError::Other(error.to_string()),
+    }
+}

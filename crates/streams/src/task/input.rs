@@ -1,0 +1,114 @@
+//! An input partition of a task: records that wait, of which the first is read.
+
+use super::CommittableOffset;
+use crate::error::{Failure, StreamsError};
+use crate::processor::TaskContext;
+use crate::record::RecordContext;
+use crate::topology::{Decoded, RawRecord, SourceQueue};
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+/// An input partition of a task.
+pub(crate) struct Input {
+    topic: Arc<str>,
+    partition: i32,
+    source: Box<dyn SourceQueue>,
+    /// The record that is read, and its timestamp by the extractor.
+    head: Option<(RawRecord, i64)>,
+    waiting: VecDeque<RawRecord>,
+    /// The largest timestamp taken.
+    partition_time_ms: i64,
+    /// The first offset that is neither processed nor dropped.
+    next_offset: Option<i64>,
+}
+
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Input")
+            .field("topic", &self.topic)
+            .field("partition", &self.partition)
+            .field("waiting", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Input {
+    pub(crate) fn new(topic: Arc<str>, partition: i32, source: Box<dyn SourceQueue>) -> Self {
+        Self {
+            topic,
+            partition,
+            source,
+            head: None,
+            waiting: VecDeque::new(),
+            partition_time_ms: -1,
+            next_offset: None,
+        }
+    }
+
+    pub(crate) fn is(&self, topic: &str, partition: i32) -> bool {
+        self.partition == partition && *self.topic == *topic
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len() + usize::from(self.head.is_some())
+    }
+
+    pub(crate) fn head_timestamp_ms(&self) -> Option<i64> {
+        self.head.as_ref().map(|(_, timestamp_ms)| *timestamp_ms)
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        context: &mut TaskContext,
+        records: impl IntoIterator<Item = RawRecord>,
+    ) -> Result<(), StreamsError> {
+        self.waiting.extend(records);
+        self.read_head(context)
+    }
+
+    /// Reads records until one can be processed.
+    fn read_head(&mut self, context: &mut TaskContext) -> Result<(), StreamsError> {
+        while self.head.is_none() {
+            let Some(raw) = self.waiting.pop_front() else {
+                return Ok(());
+            };
+            let offset = raw.offset;
+            match self.source.decode(context, &raw, self.partition_time_ms)? {
+                Decoded::Waits(timestamp_ms) => self.head = Some((raw, timestamp_ms)),
+                Decoded::Dropped => self.next_offset = Some(offset + 1),
+            }
+        }
+        Ok(())
+    }
+
+    /// Processes the first record.
+    pub(crate) fn process(&mut self, context: &mut TaskContext) -> Result<(), Failure> {
+        let Some((raw, timestamp_ms)) = self.head.take() else {
+            return Ok(());
+        };
+        self.partition_time_ms = self.partition_time_ms.max(timestamp_ms);
+        let offset = raw.offset;
+        context.record = RecordContext {
+            topic: raw.topic,
+            partition: raw.partition,
+            offset,
+            timestamp_ms,
+            headers: raw.headers,
+        };
+        context.raw_record = (raw.key, raw.value);
+        self.source.process(context)?;
+        self.next_offset = Some(offset + 1);
+        self.read_head(context).map_err(Failure::fatal)
+    }
+
+    /// What to commit; none when nothing was taken.
+    pub(crate) fn committable(&self) -> Option<CommittableOffset> {
+        Some(CommittableOffset {
+            topic: Arc::clone(&self.topic),
+            partition: self.partition,
+            offset: self.next_offset?,
+            partition_time_ms: self.partition_time_ms,
+        })
+    }
+}

@@ -1,0 +1,33 @@
+//! The physical topology: nodes, their edges and state stores; what a task is made of.
+//!
+//! ```text
+//!   StreamsBuilder ─build()─> Topology (Send + Sync): names, edges, factories of nodes and stores
+//!   Topology ─subtopologies()─> which nodes belong together, which topics they read and write
+//!   Topology ─instantiate(subtopology)─> nodes of one task, linked by their types
+//! ```
+//!
+//! Invariants:
+//! - Parents stand before their children in `nodes`, so there are no circles.
+//! - Names are unique; a name of a store is unique among stores.
+//! - A node's factory takes exactly the types that its parents' factories give: the DSL and the typed handles of the
+//!   Processor API see to it. A mismatch is found when a task is made, never while records flow.
+
+mod builder;
+mod error;
+mod instantiation;
+mod sink;
+mod source;
+mod stores;
+mod subtopologies;
+
+pub use builder::{InternalTopic, NodeHandle, SinkTopic, SourceTopics, Topology};
+pub(crate) use builder::{
+    NodeDefinition, NodeKind, check_name, processor_factory, stateless_factory,
+};
+pub use error::TopologyError;
+pub(crate) use instantiation::{BuiltTask, Instantiation, TaskNode};
+pub use sink::{Produced, StreamPartitioner, TopicNameExtractor};
+pub use source::{AutoOffsetReset, Consumed, RawRecord, TimestampExtractor, TimestampFunction};
+pub(crate) use source::{Decoded, SourceQueue, TypedSource};
+pub use stores::TaskStores;
+pub use subtopologies::Subtopology;

@@ -1,0 +1,89 @@
+//! What is wrong with a topology, in words of its author.
+
+/// Why a topology cannot be built.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TopologyError {
+    /// Two nodes or stores would have one name.
+    #[error("{what} `{name}` is there already; give one of them another name")]
+    NameTaken {
+        /// Node or state store.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A name breaks Kafka's rules for topics.
+    #[error(
+        "`{name}` is no valid name: use at most 249 ASCII letters, digits, `.`, `_` and `-`, but not `.` or `..`"
+    )]
+    InvalidName {
+        /// The name.
+        name: String,
+    },
+    /// A node that is named is not there.
+    #[error("there is no node `{name}`; add it before what refers to it")]
+    NoSuchNode {
+        /// The name.
+        name: String,
+    },
+    /// A store that is named is not there.
+    #[error("there is no state store `{name}`; add it before you connect a node to it")]
+    NoSuchStore {
+        /// The name.
+        name: String,
+    },
+    /// A processor or a sink has no parent.
+    #[error("node `{name}` has no parent; only sources have none")]
+    NoParent {
+        /// The node.
+        name: String,
+    },
+    /// Two sources read one topic.
+    #[error(
+        "topic `{topic}` is read by source `{source_name}` already; read it once and use the stream twice"
+    )]
+    TopicTaken {
+        /// The topic.
+        topic: String,
+        /// The source.
+        source_name: String,
+    },
+    /// A source reads no topic.
+    #[error("source `{name}` reads no topic")]
+    NoTopics {
+        /// The source.
+        name: String,
+    },
+    /// A node needs a serde that nobody has given.
+    #[error(
+        "`{operator}` needs a serde for {what}: give it one, or implement `DefaultSerde` for the type"
+    )]
+    NoSerde {
+        /// The node or operator.
+        operator: String,
+        /// Keys or values, and their type.
+        what: String,
+    },
+    /// Two streams of different builders meet.
+    #[error("both sides of `{operator}` must come from one `StreamsBuilder`")]
+    OtherBuilder {
+        /// The operator.
+        operator: String,
+    },
+    /// Something about one operator.
+    #[error("`{operator}`: {problem}")]
+    Operator {
+        /// The node or operator.
+        operator: String,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
+    /// `ensure.explicit.internal.resource.naming` is on, and a topic's name is generated (KIP-1111).
+    #[error(
+        "internal topics would get generated names: {names}; name them by `Grouped`, `Joined`, `StreamJoined`, \
+         `Repartitioned` or `Materialized`"
+    )]
+    GeneratedNames {
+        /// The names, with commas.
+        names: String,
+    },
+}

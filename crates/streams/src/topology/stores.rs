@@ -1,0 +1,34 @@
+//! The state stores of a task, by name and type.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The stores that a node is connected to.
+#[derive(Clone, Default)]
+pub struct TaskStores(BTreeMap<Arc<str>, Rc<dyn Any>>);
+
+impl fmt::Debug for TaskStores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl TaskStores {
+    /// Adds a store: an `Rc<RefCell<S>>`.
+    pub(crate) fn insert(&mut self, name: Arc<str>, store: Rc<dyn Any>) {
+        self.0.insert(name, store);
+    }
+
+    pub(crate) fn any(&self, name: &str) -> Option<&Rc<dyn Any>> {
+        self.0.get(name)
+    }
+
+    /// The store of this name, if it is an `S`.
+    pub(crate) fn typed<S: 'static>(&self, name: &str) -> Option<Rc<RefCell<S>>> {
+        self.0.get(name)?.downcast_ref::<Rc<RefCell<S>>>().cloned()
+    }
+}

@@ -1,0 +1,91 @@
+//! Which nodes belong together: those that edges or state stores connect. Each partition of such a group is a task.
+
+use super::{NodeKind, Topology};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Nodes that belong together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subtopology {
+    /// Its number, in the order in which Kafka Streams counts.
+    pub number: i32,
+    /// Indices of its nodes in the topology, parents first.
+    pub(crate) nodes: Vec<usize>,
+    /// The stores that it fills.
+    pub(crate) stores: BTreeSet<Arc<str>>,
+    /// It fills a global store: no tasks are made of it.
+    pub is_global: bool,
+}
+
+impl Topology {
+    /// The groups of nodes that belong together. Groups are counted by their first source in the order of the names,
+    /// as Kafka Streams counts.
+    pub fn subtopologies(&self) -> Vec<Subtopology> {
+        let mut group_of: Vec<usize> = (0..self.nodes.len()).collect();
+        for (index, node) in self.nodes.iter().enumerate() {
+            for parent in &node.parents {
+                join(&mut group_of, index, *parent);
+            }
+        }
+        for store in self.stores.values() {
+            let mut users = store.users.iter();
+            if let Some(first) = users.next() {
+                for user in users {
+                    join(&mut group_of, *first, *user);
+                }
+            }
+        }
+        let mut sources: Vec<usize> = (0..self.nodes.len())
+            .filter(|index| matches!(self.nodes[*index].kind, NodeKind::Source { .. }))
+            .collect();
+        sources.sort_by(|left, right| self.nodes[*left].name.cmp(&self.nodes[*right].name));
+        let mut numbers: BTreeMap<usize, i32> = BTreeMap::new();
+        for source in sources {
+            let next = i32::try_from(numbers.len()).unwrap_or(i32::MAX);
+            numbers
+                .entry(representative(&group_of, source))
+                .or_insert(next);
+        }
+        let mut subtopologies: Vec<Subtopology> = Vec::new();
+        for (group, number) in &numbers {
+            let nodes: Vec<usize> = (0..self.nodes.len())
+                .filter(|index| representative(&group_of, *index) == *group)
+                .collect();
+            let stores = nodes
+                .iter()
+                .flat_map(|index| &self.nodes[*index].stores)
+                .filter(|name| {
+                    !self.stores[*name].is_global
+                        || nodes.iter().any(|index| {
+                            self.nodes[*index].is_global
+                                && self.nodes[*index].stores.contains(*name)
+                        })
+                })
+                .cloned()
+                .collect();
+            let is_global = nodes.iter().any(|index| self.nodes[*index].is_global);
+            subtopologies.push(Subtopology {
+                number: *number,
+                nodes,
+                stores,
+                is_global,
+            });
+        }
+        subtopologies.sort_by_key(|subtopology| subtopology.number);
+        subtopologies
+    }
+}
+
+fn representative(group_of: &[usize], mut index: usize) -> usize {
+    while group_of[index] != index {
+        index = group_of[index];
+    }
+    index
+}
+
+fn join(group_of: &mut [usize], left: usize, right: usize) {
+    let left = representative(group_of, left);
+    let right = representative(group_of, right);
+    // The smaller index stands for both, so that the order of the nodes decides.
+    group_of[left.max(right)] = left.min(right);
+}

@@ -1,0 +1,86 @@
+//! Operators that look at one record at a time, through the test driver.
+
+use riverrun_streams::dsl::{Branched, StreamsBuilder};
+use riverrun_streams::record::Record;
+use riverrun_streams::test_driver::TopologyTestDriver;
+
+type Error = Box<dyn std::error::Error>;
+
+#[test]
+fn words_are_split_and_counted_by_their_length() -> Result<(), Error> {
+    let builder = StreamsBuilder::new();
+    builder
+        .stream::<Option<String>, String>("lines")
+        .flat_map_values(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+        .select_key(|_, word| word.len() as i64)
+        .repartition()
+        .to("words");
+    let driver = TopologyTestDriver::new(&builder.build()?)?;
+    let lines = driver.input_topic::<Option<String>, String>("lines");
+    let words = driver.output_topic::<i64, String>("words");
+    lines.pipe(None, "to be or".to_owned(), 10)?;
+    lines.pipe(None, "not".to_owned(), 20)?;
+    let read = words.read_records()?;
+    let expected = [(2, "to", 10), (2, "be", 10), (2, "or", 10), (3, "not", 20)]
+        .map(|(key, value, at)| Record::new(key, value.to_owned(), at));
+    assert_eq!(read, expected);
+    assert_eq!(
+        driver.produced_topic_names(),
+        ["test-KSTREAM-REPARTITION-0000000003-repartition", "words"].map(Into::into)
+    );
+    Ok(())
+}
+
+#[test]
+fn each_record_goes_to_the_first_branch_that_takes_it() -> Result<(), Error> {
+    let builder = StreamsBuilder::new();
+    let branches = builder
+        .stream::<String, i64>("in")
+        .split()
+        .branch(|_, value| *value < 0, Branched::default())
+        .branch(|_, value| *value < 10, Branched::named("few"))
+        .default_branch(Branched::default());
+    let names: Vec<_> = branches.keys().cloned().collect();
+    assert_eq!(
+        names,
+        [
+            "KSTREAM-BRANCH-00000000010",
+            "KSTREAM-BRANCH-00000000011",
+            "KSTREAM-BRANCH-0000000001few"
+        ]
+    );
+    for (name, branch) in &branches {
+        branch.to(name);
+    }
+    let driver = TopologyTestDriver::new(&builder.build()?)?;
+    let input = driver.input_topic::<String, i64>("in");
+    for value in [5, -5, 50] {
+        input.pipe("k".to_owned(), value, 0)?;
+    }
+    for (name, value) in names.iter().zip([50, -5, 5]) {
+        let output = driver.output_topic::<String, i64>(name);
+        assert_eq!(
+            output.read_key_values()?,
+            [("k".to_owned(), value)],
+            "{name}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn null_is_refused_by_a_type_that_cannot_be_null() -> Result<(), Error> {
+    let builder = StreamsBuilder::new();
+    builder.stream::<String, i64>("in").to("out");
+    let driver = TopologyTestDriver::new(&builder.build()?)?;
+    let error = driver
+        .input_topic::<Option<String>, i64>("in")
+        .pipe(None, 1, 0)
+        .expect_err("a key is null");
+    assert_eq!(
+        error.to_string(),
+        "cannot read a record (node `KSTREAM-SOURCE-0000000000`, topic `in`, partition 0, offset 0): key: it is null, \
+         and `String` cannot be; read it as `Option<String>`"
+    );
+    Ok(())
+}
