@@ -11,14 +11,17 @@
 
 mod builder;
 mod graph;
+mod materialized;
 mod named;
 mod repartition;
 mod stream;
 mod table;
+mod table_output;
 
 pub(crate) use builder::Builder;
 pub use builder::StreamsBuilder;
 pub(crate) use graph::{GraphNode, GraphNodeId, Written};
+pub use materialized::{Materialized, StoreType};
 pub use named::{Branched, Grouped, Repartitioned};
 pub(crate) use repartition::Repartition;
 pub use stream::{BranchedKStream, KStream};

@@ -3,6 +3,7 @@
 use crate::error::StreamsError;
 use crate::headers::Headers;
 use crate::processor::TaskId;
+use crate::record::{Change, RecordContext};
 use bytes::Bytes;
 use std::any::Any;
 use std::cell::RefCell;
@@ -115,4 +116,28 @@ pub trait StoreBuilder: Send + Sync {
     /// # Errors
     /// Why it cannot be opened.
     fn build(&self, building: &StoreBuilding) -> Result<BuiltStore, StreamsError>;
+}
+
+/// What who forwards wants of a cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forwarding {
+    /// Nothing: what is given on goes to the store below, and nobody takes it.
+    Nothing,
+    /// The new values.
+    NewValues,
+    /// The new values, and what the store had before.
+    OldAndNewValues,
+}
+
+/// A change that a cache has given on, for the node that owns the store to forward.
+#[derive(Debug, Clone)]
+pub struct Flushed<K, V> {
+    /// The key.
+    pub key: K,
+    /// The values; the old one only if it was asked for.
+    pub change: Change<V>,
+    /// The time of the change: that of the value if the store knows it, else that of the record.
+    pub timestamp_ms: i64,
+    /// The record that made the change.
+    pub context: RecordContext,
 }

@@ -1,0 +1,149 @@
+//! How the values of a table are kept: the name of the store, its serdes, its cache and its changelog.
+
+use crate::serde::{DefaultSerde, SerdeRef};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// How the values of a table or an aggregation are kept.
+pub struct Materialized<K, V> {
+    pub(crate) name: Option<String>,
+    pub(crate) key_serde: Option<SerdeRef<K>>,
+    pub(crate) value_serde: Option<SerdeRef<V>>,
+    pub(crate) is_cached: bool,
+    /// Configuration of the changelog topic; none when changes are not logged.
+    pub(crate) logging: Option<BTreeMap<String, String>>,
+    pub(crate) retention_ms: Option<i64>,
+    pub(crate) store_type: Option<StoreType>,
+}
+
+/// Where a store keeps its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreType {
+    /// In the memory of the process; restored from the changelog at the start.
+    InMemory,
+    /// On disk, in the state directory.
+    Persistent,
+}
+
+impl<K, V> Clone for Materialized<K, V> {
+    fn clone(&self) -> Self {
+        Self {
+            name: self.name.clone(),
+            key_serde: self.key_serde.clone(),
+            value_serde: self.value_serde.clone(),
+            is_cached: self.is_cached,
+            logging: self.logging.clone(),
+            retention_ms: self.retention_ms,
+            store_type: self.store_type,
+        }
+    }
+}
+
+impl<K, V> fmt::Debug for Materialized<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Materialized")
+            .field("name", &self.name)
+            .field("is_cached", &self.is_cached)
+            .field("logging", &self.logging)
+            .field("retention_ms", &self.retention_ms)
+            .field("store_type", &self.store_type)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K, V> Default for Materialized<K, V> {
+    fn default() -> Self {
+        Self {
+            name: None,
+            key_serde: None,
+            value_serde: None,
+            is_cached: true,
+            logging: Some(BTreeMap::new()),
+            retention_ms: None,
+            store_type: None,
+        }
+    }
+}
+
+impl<K, V> Materialized<K, V> {
+    /// A store of this name, which interactive queries can read.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self {
+            name: Some(name.into()),
+            ..Self::default()
+        }
+    }
+
+    /// A store with these serdes, under a generated name.
+    pub fn with(key_serde: SerdeRef<K>, value_serde: SerdeRef<V>) -> Self {
+        Self {
+            key_serde: Some(key_serde),
+            value_serde: Some(value_serde),
+            ..Self::default()
+        }
+    }
+
+    /// Keys are written by this serde.
+    #[must_use]
+    pub fn with_key_serde(mut self, serde: SerdeRef<K>) -> Self {
+        self.key_serde = Some(serde);
+        self
+    }
+
+    /// Values are written by this serde.
+    #[must_use]
+    pub fn with_value_serde(mut self, serde: SerdeRef<V>) -> Self {
+        self.value_serde = Some(serde);
+        self
+    }
+
+    /// Many writes of a key become one, until the cache is full or a commit comes. This is the default.
+    #[must_use]
+    pub const fn with_caching_enabled(mut self) -> Self {
+        self.is_cached = true;
+        self
+    }
+
+    /// Every write goes to the store and on to the children.
+    #[must_use]
+    pub const fn with_caching_disabled(mut self) -> Self {
+        self.is_cached = false;
+        self
+    }
+
+    /// Changes are logged to a topic with this configuration. Logging is on by default.
+    #[must_use]
+    pub fn with_logging_enabled(mut self, configs: BTreeMap<String, String>) -> Self {
+        self.logging = Some(configs);
+        self
+    }
+
+    /// Changes are not logged: what the store has is lost with its disk or its process.
+    #[must_use]
+    pub fn with_logging_disabled(mut self) -> Self {
+        self.logging = None;
+        self
+    }
+
+    /// How long windows and sessions are kept, at least the window with its grace.
+    #[must_use]
+    pub const fn with_retention(mut self, retention_ms: i64) -> Self {
+        self.retention_ms = Some(retention_ms);
+        self
+    }
+
+    /// Where rows are kept.
+    #[must_use]
+    pub const fn with_store_type(mut self, store_type: StoreType) -> Self {
+        self.store_type = Some(store_type);
+        self
+    }
+
+    /// The serde of the values: the one that was given, or their type's.
+    pub(crate) fn values(&self) -> SerdeRef<V>
+    where
+        V: DefaultSerde,
+    {
+        self.value_serde.clone().unwrap_or_else(V::serde)
+    }
+}

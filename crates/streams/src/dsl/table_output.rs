@@ -1,0 +1,102 @@
+//! How a node gives on the changes of a table that it keeps in a store: at once, or when the store's cache gives them on.
+
+use crate::error::{Failure, StreamsError};
+use crate::processor::{Outputs, TaskContext};
+use crate::record::{Change, Data, Record};
+use crate::state::{Flushed, Forwarding};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// A store whose cache gives changes on.
+pub(crate) trait GivesOn {
+    type Key: Data;
+    type Value: Data;
+
+    /// Whether the store has a cache, which from now on keeps what it gives on.
+    fn forward_flushed(&mut self, forwarding: Forwarding) -> bool;
+
+    /// Gives on what the cache holds.
+    fn flush(&mut self, context: &mut TaskContext) -> Result<(), StreamsError>;
+
+    /// The oldest change that was given on and that nobody has taken.
+    fn take_flushed(&mut self) -> Result<Option<Flushed<Self::Key, Self::Value>>, StreamsError>;
+}
+
+/// The children of a node that keeps a table in a store.
+pub(crate) struct TableOutput<S: GivesOn> {
+    store: Rc<RefCell<S>>,
+    outputs: Outputs<S::Key, Change<S::Value>>,
+    is_cached: bool,
+    sends_old_values: bool,
+}
+
+impl<S: GivesOn> TableOutput<S> {
+    pub(crate) fn new(
+        store: &Rc<RefCell<S>>,
+        outputs: Outputs<S::Key, Change<S::Value>>,
+        sends_old_values: bool,
+    ) -> Self {
+        let forwarding = match sends_old_values {
+            true => Forwarding::OldAndNewValues,
+            false => Forwarding::NewValues,
+        };
+        Self {
+            is_cached: store.borrow_mut().forward_flushed(forwarding),
+            store: Rc::clone(store),
+            outputs,
+            sends_old_values,
+        }
+    }
+
+    /// Whether children want the old values.
+    pub(crate) const fn sends_old_values(&self) -> bool {
+        self.sends_old_values
+    }
+
+    /// The store has `record`'s new value. Without a cache the children get it now; with one they get what the cache
+    /// has had to give on for it.
+    pub(crate) fn changed(
+        &self,
+        context: &mut TaskContext,
+        mut record: Record<S::Key, Change<S::Value>>,
+    ) -> Result<(), Failure> {
+        if self.is_cached {
+            return self.forward_flushed(context);
+        }
+        if !self.sends_old_values {
+            record.value.old = None;
+        }
+        self.outputs.forward(context, record)
+    }
+
+    /// Gives on everything that the cache holds.
+    pub(crate) fn flush(&self, context: &mut TaskContext) -> Result<(), Failure> {
+        if !self.is_cached {
+            return Ok(());
+        }
+        self.store
+            .borrow_mut()
+            .flush(context)
+            .map_err(Failure::fatal)?;
+        self.forward_flushed(context)
+    }
+
+    fn forward_flushed(&self, context: &mut TaskContext) -> Result<(), Failure> {
+        loop {
+            let flushed = self.store.borrow_mut().take_flushed();
+            let Some(flushed) = flushed.map_err(Failure::fatal)? else {
+                return Ok(());
+            };
+            let record = Record {
+                key: flushed.key,
+                value: flushed.change,
+                timestamp_ms: flushed.timestamp_ms,
+                headers: flushed.context.headers.clone(),
+            };
+            let enclosing = std::mem::replace(&mut context.record, flushed.context);
+            let forwarded = self.outputs.forward(context, record);
+            context.record = enclosing;
+            forwarded?;
+        }
+    }
+}
