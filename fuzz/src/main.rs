@@ -12,6 +12,8 @@ mod seeds;
 use std::path::Path;
 use std::process::ExitCode;
 
+use riverrun_streams::formats;
+
 type Target = (&'static str, fn(&[u8]));
 
 const TARGETS: &[Target] = &[
@@ -44,6 +46,17 @@ const TARGETS: &[Target] = &[
     ("settled-logs", storage::settled_logs::fuzz_settled_logs),
     ("snapshot", metadata::fuzz_snapshot),
     ("snappy", record::fuzz_snappy),
+    ("stream-buffer", formats::fuzz_buffer),
+    ("stream-checkpoint", formats::fuzz_store_checkpoint),
+    ("stream-commit-metadata", formats::fuzz_commit_metadata),
+    ("stream-group-user-data", formats::fuzz_group_user_data),
+    ("stream-keys", formats::fuzz_keys),
+    ("stream-list", formats::fuzz_list),
+    ("stream-position", formats::fuzz_position),
+    ("stream-subscription", formats::fuzz_subscription),
+    ("stream-table-change", formats::fuzz_table_change),
+    ("stream-value", formats::fuzz_stored_value),
+    ("stream-versioned-row", formats::fuzz_versioned_row),
     ("transaction-records", coordinator::transaction::fuzz_replay),
 ];
 

@@ -38,9 +38,50 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         "quorum-state" => vec![
             br#"{"leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,"currentVoters":[],"data_version":0}"#.to_vec(),
         ],
+        name if name.starts_with("stream-") => of_kafka_streams(name),
         "producer-snapshot" => vec![[&[0, 1, 0, 0, 0, 0, 0, 0, 0, 1][..], &[0; 62]].concat()],
         _ => vec![vec![0; 64]],
     }
+}
+
+/// What Kafka Streams writes, one of each kind.
+fn of_kafka_streams(target: &str) -> Vec<Vec<u8>> {
+    let texts: &[&[u8]] = match target {
+        "stream-buffer" => &[
+            b"\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\x01t\0\0\0\0\0\0\0\x01\0\0\0\x01h\xff\xff\xff\xff\
+              \0\0\0\x01o\xff\xff\xff\xfe\0\0\0\x01n\0\0\0\0\0\0\0\x01",
+        ],
+        "stream-checkpoint" => &[b"0\n1\napp-counts-changelog 0 17\n"],
+        "stream-commit-metadata" => &[b"\x02\0\0\0\0\0\0\0\x01\0\0\0\x01\0\0\0\x01w\0\0\0\0\0\0\0\x01"],
+        "stream-group-user-data" => &[
+            b"\0\0\0\x0b\0\0\0\x0b0123456789abcdef\0\0\0\x03h:1\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01\
+              \xff\xff\x05\0\0\0\0\0\0\0\x01\0\0\0\x01z\0\0\0\x01a",
+            b"\0\0\0\x05\0\0\0\x05\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\x01t\
+              \0\0\0\x01\0\x01h\0\0\0\x01\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0",
+        ],
+        "stream-keys" => &[
+            b"\0\0\0\0\0\0\0\0\x09key\0\0\0\0",
+            b"\x01key\0\0\0\0\0\0\0\x09\0\0\0\0",
+        ],
+        "stream-list" => &[
+            b"\x01\0\0\0\x02\0\0\0\x01a\xff\xff\xff\xff",
+            b"\0\0\0\0\x01\0\0\0\x01\0\0\0\x02\0\0\0\x07",
+        ],
+        "stream-position" => {
+            &[b"\0\0\0\0\x01\0\0\0\x01t\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\x09"]
+        }
+        "stream-subscription" => &[b"\x01\x030123456789abcdefkey\0\0\0\x04", b"\x81\x01key\0\0\0\x04"],
+        "stream-table-change" => &[b"\x06newold\x02", b"\x06newold\x01\x05"],
+        "stream-value" => &[
+            b"\0\0\0\0\0\0\0\0\x09v",
+            b"\x0a\x02\x02a\x02\x01\0\0\0\0\0\0\0\x09v",
+        ],
+        _ => &[
+            b"\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x05\xff\xff\xff\xff\
+              \0\0\0\0\0\0\0\x01\0\0\0\x01v",
+        ],
+    };
+    texts.iter().map(|text| text.to_vec()).collect()
 }
 
 fn batches() -> Vec<Vec<u8>> {

@@ -22,6 +22,7 @@
 
 pub mod dsl;
 pub mod error;
+pub mod formats;
 pub mod headers;
 pub mod processor;
 pub mod record;
