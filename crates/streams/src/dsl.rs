@@ -18,10 +18,11 @@ mod stream;
 mod table;
 mod table_output;
 
+pub use crate::state::StoreType;
 pub(crate) use builder::Builder;
 pub use builder::StreamsBuilder;
 pub(crate) use graph::{GraphNode, GraphNodeId, Written};
-pub use materialized::{Materialized, StoreType};
+pub use materialized::Materialized;
 pub use named::{Branched, Grouped, Repartitioned};
 pub(crate) use repartition::Repartition;
 pub use stream::{BranchedKStream, KStream};

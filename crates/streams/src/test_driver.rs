@@ -26,6 +26,7 @@ use crate::error::StreamsError;
 use crate::headers::Headers;
 use crate::processor::{Handlers, ProducedRecord, PunctuationType, StoreHandle, TaskId};
 use crate::serde::{DefaultSerde, SerdeRef};
+use crate::state::{CacheBudget, TaskStorage};
 use crate::task::{Input, Task};
 use crate::topology::{RawRecord, SourceTopics, Subtopology, TaskStores, Topology};
 use bytes::Bytes;
@@ -34,6 +35,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
+
+/// `statestore.cache.max.bytes`.
+const CACHE_BYTES: usize = 10 << 20;
 pub use topics::{TestInputTopic, TestOutputTopic};
 
 /// What a test says of the application.
@@ -101,13 +105,16 @@ impl TopologyTestDriver {
             .subtopologies()
             .into_iter()
             .partition::<Vec<_>, _>(|subtopology| subtopology.is_global);
+        // One record is processed between two commits, so a cache has nothing to join.
+        let storage = TaskStorage::in_memory(CacheBudget::new(CACHE_BYTES));
         let build = |parts: Vec<Subtopology>, number: i32, globals: &TaskStores| {
             let task_id = TaskId {
                 subtopology: number,
                 partition: 0,
             };
             let whole = joined(number, parts);
-            let built = topology.instantiate(&application_id, &whole, task_id, None, globals)?;
+            let built =
+                topology.instantiate(&application_id, &whole, task_id, &storage, globals)?;
             let topics: Vec<SourceTopics> = built
                 .sources
                 .iter()

@@ -1,6 +1,7 @@
 //! How the values of a table are kept: the name of the store, its serdes, its cache and its changelog.
 
 use crate::serde::{DefaultSerde, SerdeRef};
+use crate::state::StoreType;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -14,15 +15,6 @@ pub struct Materialized<K, V> {
     pub(crate) logging: Option<BTreeMap<String, String>>,
     pub(crate) retention_ms: Option<i64>,
     pub(crate) store_type: Option<StoreType>,
-}
-
-/// Where a store keeps its rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StoreType {
-    /// In the memory of the process; restored from the changelog at the start.
-    InMemory,
-    /// On disk, in the state directory.
-    Persistent,
 }
 
 impl<K, V> Clone for Materialized<K, V> {

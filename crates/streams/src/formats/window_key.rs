@@ -17,7 +17,7 @@ const SUFFIX_BYTES: usize = 8 + 4;
 /// In front of a time-first key.
 pub(super) const TIME_FIRST: u8 = 0;
 /// In front of a key of the index of a time-first store.
-pub(super) const KEY_FIRST: u8 = 1;
+pub(crate) const KEY_FIRST: u8 = 1;
 
 /// The key of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,11 +5,10 @@ use super::{NodeDefinition, NodeKind, SourceTopics, Subtopology, TaskStores, Top
 use crate::error::StreamsError;
 use crate::processor::{BuiltNode, Link, Node, NodeLife, Outputs, TaskId};
 use crate::record::Data;
-use crate::state::{StateStore, StoreBuilding};
+use crate::state::{StateStore, StoreBuilding, TaskStorage};
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -120,13 +119,13 @@ impl Instantiation<'_> {
 }
 
 impl Topology {
-    /// Makes the nodes and stores of a task of `subtopology`; stores on disk live in `directory`.
+    /// Makes the nodes and stores of a task of `subtopology`; `storage` is what its stores share.
     pub(crate) fn instantiate(
         &self,
         application_id: &Arc<str>,
         subtopology: &Subtopology,
         task_id: TaskId,
-        directory: Option<PathBuf>,
+        storage: &TaskStorage,
         global_stores: &TaskStores,
     ) -> Result<BuiltTask, StreamsError> {
         let mut stores = BTreeMap::new();
@@ -137,7 +136,7 @@ impl Topology {
                 task_id,
                 application_id: Arc::clone(application_id),
                 changelog: self.logged_changelog(application_id, name, task_id.partition),
-                directory: directory.clone(),
+                storage: storage.clone(),
             };
             let built = definition.builder.build(&building)?;
             typed_stores.insert(Arc::clone(name), built.typed);

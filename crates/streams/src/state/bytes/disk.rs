@@ -1,0 +1,277 @@
+//! Maps on disk: keyspaces of the task's database.
+//!
+//! Rows that an older version of the application left in an older format stay in the family of that format. They are
+//! converted as they are read, move to the new family when they are read by key, and go when they are written.
+
+use super::merge::{Hiding, merge};
+use super::task_database::{TaskDatabase, fault};
+use super::{
+    Backend, Bounds, ByteMap, ByteString, Direction, Offsets, Row, Rows, Stored, is_empty,
+};
+use crate::state::fault::StoreFault;
+use fjall::Keyspace;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Key of the row that says whether the store is open.
+const STATUS: &str = "status";
+const OPEN: i64 = 1;
+const CLOSED: i64 = 0;
+
+/// The column families of a store.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Families {
+    /// Where rows are written.
+    pub(crate) newest: &'static str,
+    /// Where older formats wrote them, the newest of these first.
+    pub(crate) older: &'static [OlderFamily],
+}
+
+/// A family of an older format.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OlderFamily {
+    pub(crate) name: &'static str,
+    /// What makes a value of the newest format when it is put before one of this.
+    pub(crate) prefix: &'static [u8],
+}
+
+/// The keyspaces of one store.
+pub(crate) struct DiskBackend {
+    database: TaskDatabase,
+    store: Arc<str>,
+    families: Families,
+    offsets: Keyspace,
+    was_left_open: bool,
+}
+
+impl DiskBackend {
+    /// Opens the store, and notes that it is open.
+    pub(crate) fn open(
+        database: TaskDatabase,
+        store: &Arc<str>,
+        families: Families,
+    ) -> Result<Self, StoreFault> {
+        let offsets = database.keyspace(&format!("{store}/offsets"))?;
+        let status = read_offset(&offsets, STATUS)?;
+        offsets.insert(STATUS, OPEN.to_be_bytes()).map_err(fault)?;
+        database.hand_over()?;
+        Ok(Self {
+            database,
+            store: Arc::clone(store),
+            families,
+            offsets,
+            was_left_open: status == Some(OPEN),
+        })
+    }
+
+    fn name(&self, family: &str, segment: Option<i64>) -> String {
+        match segment {
+            Some(segment) => format!("{}/{family}/{segment}", self.store),
+            None => format!("{}/{family}", self.store),
+        }
+    }
+}
+
+fn read_offset(offsets: &Keyspace, key: &str) -> Result<Option<i64>, StoreFault> {
+    let Some(value) = offsets.get(key).map_err(fault)? else {
+        return Ok(None);
+    };
+    let bytes = <[u8; 8]>::try_from(&*value).map_err(|_| {
+        StoreFault::Damaged(format!("the offset `{key}` has {} bytes", value.len()))
+    })?;
+    Ok(Some(i64::from_be_bytes(bytes)))
+}
+
+impl Backend for DiskBackend {
+    type Map = DiskMap;
+
+    fn open(&mut self, segment: Option<i64>) -> Result<DiskMap, StoreFault> {
+        let keyspace = self
+            .database
+            .keyspace(&self.name(self.families.newest, segment))?;
+        let mut older = Vec::new();
+        for family in self.families.older {
+            let Some(keyspace) = self.database.existing(&self.name(family.name, segment))? else {
+                continue;
+            };
+            if keyspace.is_empty().map_err(fault)? {
+                self.database.remove(keyspace)?;
+            } else {
+                older.push((keyspace, family.prefix));
+            }
+        }
+        Ok(DiskMap {
+            keyspace,
+            older,
+            database: self.database.clone(),
+            unpaced_bytes: 0,
+        })
+    }
+
+    fn segments(&self) -> Vec<i64> {
+        let families: Vec<String> = std::iter::once(self.families.newest)
+            .chain(self.families.older.iter().map(|family| family.name))
+            .map(|family| format!("{}/{family}/", self.store))
+            .collect();
+        let segments: BTreeSet<i64> = self
+            .database
+            .names()
+            .filter_map(|name| {
+                let segment = families
+                    .iter()
+                    .find_map(|family| name.strip_prefix(family))?;
+                segment.parse().ok()
+            })
+            .collect();
+        segments.into_iter().collect()
+    }
+
+    fn remove(&mut self, _: i64, map: DiskMap) -> Result<(), StoreFault> {
+        self.database.remove(map.keyspace)?;
+        for (keyspace, _) in map.older {
+            self.database.remove(keyspace)?;
+        }
+        Ok(())
+    }
+
+    fn is_persistent(&self) -> bool {
+        true
+    }
+
+    fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault> {
+        if offsets.is_empty() {
+            for row in self.offsets.iter() {
+                let key = row.key().map_err(fault)?;
+                if *key != *STATUS.as_bytes() {
+                    self.offsets.remove(key).map_err(fault)?;
+                }
+            }
+        }
+        for ((topic, partition), offset) in offsets {
+            self.offsets
+                .insert(format!("{topic}-{partition}"), offset.to_be_bytes())
+                .map_err(fault)?;
+        }
+        self.database.hand_over()
+    }
+
+    fn committed_offset(&self, topic: &str, partition: i32) -> Result<Option<i64>, StoreFault> {
+        read_offset(&self.offsets, &format!("{topic}-{partition}"))
+    }
+
+    fn was_left_open(&self) -> bool {
+        self.was_left_open
+    }
+
+    fn close(&mut self) -> Result<(), StoreFault> {
+        self.offsets
+            .insert(STATUS, CLOSED.to_be_bytes())
+            .map_err(fault)?;
+        self.database.hand_over()
+    }
+}
+
+/// How many bytes are written between two looks at the disk's pace.
+const PACED_BYTES: usize = 1 << 20;
+
+pub(crate) struct DiskMap {
+    keyspace: Keyspace,
+    /// Families of older formats that have rows, with what makes their values new ones.
+    older: Vec<(Keyspace, &'static [u8])>,
+    database: TaskDatabase,
+    unpaced_bytes: usize,
+}
+
+impl DiskMap {
+    /// Waits for a disk that is too slow.
+    fn pace(&mut self, bytes: usize) -> Result<(), StoreFault> {
+        self.unpaced_bytes += bytes;
+        if self.unpaced_bytes < PACED_BYTES {
+            return Ok(());
+        }
+        self.unpaced_bytes = 0;
+        self.database.wait_for_tables(&self.keyspace)
+    }
+}
+
+impl ByteMap for DiskMap {
+    fn get(&self, key: &[u8]) -> Result<Option<Stored<'_>>, StoreFault> {
+        if let Some(value) = self.keyspace.get(key).map_err(fault)? {
+            return Ok(Some(Stored::Shared(value)));
+        }
+        for (older, prefix) in &self.older {
+            if let Some(value) = older.get(key).map_err(fault)? {
+                let value = convert(prefix, &value);
+                self.keyspace.insert(key, value.clone()).map_err(fault)?;
+                older.remove(key).map_err(fault)?;
+                return Ok(Some(Stored::Shared(value)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreFault> {
+        self.keyspace.insert(key, value).map_err(fault)?;
+        for (older, _) in &self.older {
+            older.remove(key).map_err(fault)?;
+        }
+        self.pace(key.len() + value.len())
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<(), StoreFault> {
+        self.keyspace.remove(key).map_err(fault)?;
+        for (older, _) in &self.older {
+            older.remove(key).map_err(fault)?;
+        }
+        self.pace(key.len())
+    }
+
+    fn scan(&self, bounds: &Bounds<'_>, direction: Direction) -> Rows<'_> {
+        if is_empty(bounds) {
+            return Box::new(std::iter::empty());
+        }
+        let mut rows = scan(&self.keyspace, bounds, direction, &[]);
+        for (older, prefix) in &self.older {
+            rows = merge(
+                rows.map(|row| row.map(|(key, value)| -> Hiding<'_> { (key, Some(value)) })),
+                scan(older, bounds, direction, prefix),
+                direction,
+                <[u8]>::cmp,
+            );
+        }
+        rows
+    }
+
+    fn approximate_count(&self) -> u64 {
+        let older = self.older.iter().map(|(keyspace, _)| keyspace);
+        std::iter::once(&self.keyspace)
+            .chain(older)
+            .map(|keyspace| keyspace.approximate_len() as u64)
+            .sum()
+    }
+}
+
+fn convert(prefix: &[u8], value: &[u8]) -> ByteString {
+    [prefix, value].concat().into()
+}
+
+fn scan<'a>(
+    keyspace: &Keyspace,
+    bounds: &Bounds<'_>,
+    direction: Direction,
+    prefix: &'static [u8],
+) -> Rows<'a> {
+    let guards = keyspace.range::<&[u8], _>(*bounds);
+    let row = move |guard: fjall::Guard| -> Result<Row<'a>, StoreFault> {
+        let (key, value) = guard.into_inner().map_err(fault)?;
+        let value = match prefix {
+            [] => value,
+            _ => convert(prefix, &value),
+        };
+        Ok((Stored::Shared(key), Stored::Shared(value)))
+    };
+    match direction {
+        Direction::Forward => Box::new(guards.map(row)),
+        Direction::Backward => Box::new(guards.rev().map(row)),
+    }
+}

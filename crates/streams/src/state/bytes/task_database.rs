@@ -1,0 +1,126 @@
+//! The files of a task: one database of fjall for all of its persistent stores.
+//!
+//! A store has a keyspace for each of Kafka Streams' column families that it uses, named `<store>/<family>`, and
+//! with segments `<store>/<family>/<segment>`. All share a journal: it is written without waiting for the
+//! disk, and what survives a crash is a beginning of it.
+
+use crate::state::fault::StoreFault;
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Bytes of rows that a keyspace collects in memory before it writes them.
+const WRITE_BUFFER_BYTES: u64 = 16 << 20;
+/// Bytes of blocks of files that are kept in memory.
+const BLOCK_CACHE_BYTES: u64 = 16 << 20;
+/// A journal is deleted once its rows are in tables. Rows of idle stores are written out when journals exceed this.
+const JOURNAL_BYTES: u64 = 64 << 20;
+/// Names of fjall's keyspaces are no longer.
+const MAX_NAME_BYTES: usize = 255;
+/// One less than what fjall lets wait.
+const MAX_SEALED: usize = 3;
+const SLOW_DISK_PAUSE: Duration = Duration::from_millis(1);
+
+/// The database of a task, open until it is dropped.
+#[derive(Clone)]
+pub(crate) struct TaskDatabase {
+    database: Database,
+    directory: PathBuf,
+}
+
+impl fmt::Debug for TaskDatabase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TaskDatabase")
+            .field(&self.directory)
+            .finish()
+    }
+}
+
+impl TaskDatabase {
+    /// Opens the database in `directory`, or makes one there.
+    ///
+    /// # Errors
+    /// The disk fails, another process has it open, or its files are damaged.
+    pub(crate) fn open(directory: &Path) -> Result<Self, StoreFault> {
+        let open = || {
+            Database::builder(directory)
+                .manual_journal_persist(true)
+                .worker_threads(1)
+                .cache_size(BLOCK_CACHE_BYTES)
+                .max_journaling_size(JOURNAL_BYTES)
+                .open()
+        };
+        // fjall takes some damages of its own files for bugs.
+        let database = catch_unwind(AssertUnwindSafe(open))
+            .map_err(|_| StoreFault::Damaged("fjall panicked while it opened them".to_owned()))?
+            .map_err(fault)?;
+        Ok(Self {
+            database,
+            directory: directory.to_path_buf(),
+        })
+    }
+
+    /// The keyspace of this name, which is made if it is not there.
+    pub(crate) fn keyspace(&self, name: &str) -> Result<Keyspace, StoreFault> {
+        if name.len() > MAX_NAME_BYTES {
+            return Err(StoreFault::Misuse(format!(
+                "`{name}` is longer than {MAX_NAME_BYTES} bytes; choose a shorter name of the store"
+            )));
+        }
+        self.database.keyspace(name, options).map_err(fault)
+    }
+
+    /// The keyspace of this name, if it is there.
+    pub(crate) fn existing(&self, name: &str) -> Result<Option<Keyspace>, StoreFault> {
+        if !self.database.keyspace_exists(name) {
+            return Ok(None);
+        }
+        self.keyspace(name).map(Some)
+    }
+
+    /// Names of all keyspaces.
+    pub(crate) fn names(&self) -> impl Iterator<Item = String> {
+        self.database
+            .list_keyspace_names()
+            .into_iter()
+            .map(|name| name.to_string())
+    }
+
+    /// Deletes a keyspace with its rows.
+    pub(crate) fn remove(&self, keyspace: Keyspace) -> Result<(), StoreFault> {
+        self.database.delete_keyspace(keyspace).map_err(fault)
+    }
+
+    /// Waits while more full write buffers wait to be written than fjall lets wait, or until the disk has failed.
+    ///
+    /// fjall itself would wait for ever for a thread that a full disk has ended.
+    pub(crate) fn wait_for_tables(&self, keyspace: &Keyspace) -> Result<(), StoreFault> {
+        while keyspace.sealed_memtable_count() >= MAX_SEALED {
+            self.hand_over()?;
+            std::thread::sleep(SLOW_DISK_PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Hands what was written to the operating system: it outlives the process.
+    pub(crate) fn hand_over(&self) -> Result<(), StoreFault> {
+        self.database.persist(PersistMode::Buffer).map_err(fault)
+    }
+}
+
+fn options() -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default()
+        .manual_journal_persist(true)
+        .max_memtable_size(WRITE_BUFFER_BYTES)
+}
+
+pub(crate) fn fault(error: fjall::Error) -> StoreFault {
+    match error {
+        fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) => error.into(),
+        fjall::Error::Poisoned => StoreFault::Poisoned,
+        fjall::Error::Locked => StoreFault::Locked,
+        other => StoreFault::Damaged(other.to_string()),
+    }
+}

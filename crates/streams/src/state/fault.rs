@@ -1,0 +1,59 @@
+//! What can go wrong in a state store.
+
+use crate::error::{BoxError, StreamsError};
+use std::io;
+use std::sync::Arc;
+
+/// Why a state store did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreFault {
+    /// There is no room left on the disk. Nothing more is written until the store is opened again.
+    #[error("the disk is full; free some room and start again: {0}")]
+    DiskFull(io::Error),
+    /// The disk could not be read or written.
+    #[error("the disk failed: {0}")]
+    Disk(io::Error),
+    /// An earlier write failed, so that nobody knows what the disk has.
+    #[error("an earlier write to the disk failed; start again")]
+    Poisoned,
+    /// What is on the disk is no store, or is damaged.
+    #[error("its files are damaged, so it has to be restored from its changelog: {0}")]
+    Damaged(String),
+    /// Another process has the files open.
+    #[error("another process uses its files")]
+    Locked,
+    /// A stored row is not in the store's format.
+    #[error("a stored row is damaged: {0}")]
+    Row(BoxError),
+    /// A key could not be written or read.
+    #[error("a key: {0}")]
+    Key(BoxError),
+    /// A value could not be written or read.
+    #[error("a value: {0}")]
+    Value(BoxError),
+    /// The key is null.
+    #[error("a key of a state store cannot be null")]
+    NullKey,
+    /// What was asked makes no sense for this store.
+    #[error("{0}")]
+    Misuse(String),
+}
+
+impl StoreFault {
+    /// The same, with the name of the store.
+    pub fn of(self, store: &Arc<str>) -> StreamsError {
+        StreamsError::Store {
+            store: Arc::clone(store),
+            source: Box::new(self),
+        }
+    }
+}
+
+impl From<io::Error> for StoreFault {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull(error),
+            _ => Self::Disk(error),
+        }
+    }
+}

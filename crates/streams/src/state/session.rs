@@ -1,0 +1,368 @@
+//! Session stores.
+
+use super::ChangelogRecord;
+use super::base::{Base, Beside, Flushed, Found, OverBytes};
+use super::byte_store::{Forwarding, Scan};
+use super::bytes::Direction;
+use super::codec::{AggregationWithHeaders, Codec, Plain, View, WithHeaders};
+use super::fault::StoreFault;
+use super::segments::Retention;
+use super::window_key::{bounds, damaged};
+use crate::error::StreamsError;
+use crate::formats::key_range::KeyRange;
+use crate::formats::segments::first_visible_time_ms;
+use crate::formats::session_key::SessionKey;
+use crate::headers::Headers;
+use crate::processor::TaskContext;
+use crate::serde::{Window, Windowed};
+use std::fmt;
+use std::ops::RangeInclusive;
+
+/// Aggregations by key and session, for a time.
+///
+/// A session whose end is older than the retention, measured from the latest end, is not seen any more. Sessions of a
+/// key are in the order of their ends. Ranges of several keys go segment by segment, and by key within one.
+pub struct SessionStore<K, A> {
+    pub(crate) base: Base<K, A>,
+    retention: Retention,
+    /// The latest end of a session that was written; -1 before the first.
+    observed_ms: i64,
+    /// The key of the end of a range.
+    end: Vec<u8>,
+}
+
+/// A session store whose rows have headers (KIP-1271).
+pub type SessionStoreWithHeaders<K, A> = SessionStore<K, A>;
+
+impl<K, A> fmt::Debug for SessionStore<K, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.base.fmt(f)
+    }
+}
+
+impl<K, A> OverBytes for SessionStore<K, A> {
+    type Key = K;
+    type Value = A;
+
+    fn base(&self) -> &Base<K, A> {
+        &self.base
+    }
+
+    fn base_mut(&mut self) -> &mut Base<K, A> {
+        &mut self.base
+    }
+
+    fn observe(&mut self, record: &ChangelogRecord) {
+        if let Ok(key) = SessionKey::read(&record.key) {
+            self.observed_ms = self.observed_ms.max(key.end_ms);
+        }
+    }
+}
+
+/// What a search wants of the rows of its range.
+struct Wanted {
+    from: Option<Vec<u8>>,
+    to: Option<Vec<u8>>,
+    earliest_end_ms: i64,
+    latest_end_ms: i64,
+    latest_start_ms: i64,
+}
+
+impl<K, A> SessionStore<K, A> {
+    pub(crate) const fn new(base: Base<K, A>, retention: Retention) -> Self {
+        Self {
+            base,
+            retention,
+            observed_ms: -1,
+            end: Vec::new(),
+        }
+    }
+
+    /// An end without those that have expired.
+    fn visible(&self, earliest_end_ms: i64) -> i64 {
+        let first = first_visible_time_ms(self.observed_ms, self.retention.retention_ms);
+        earliest_end_ms.max(first).max(0)
+    }
+
+    fn write_key(&mut self, key: &K, session: &Window) -> Result<(), StoreFault> {
+        let base = &mut self.base;
+        base.codec.write_key(key, &mut base.key)?;
+        base.key.extend_from_slice(&session.end_ms.to_be_bytes());
+        base.key.extend_from_slice(&session.start_ms.to_be_bytes());
+        Ok(())
+    }
+
+    /// Sets the aggregation of a session; none deletes it.
+    ///
+    /// # Errors
+    /// The store or a serde failed.
+    pub fn put(
+        &mut self,
+        context: &mut TaskContext,
+        session: &Windowed<K>,
+        aggregation: Option<&A>,
+    ) -> Result<(), StreamsError> {
+        self.put_with_headers(context, session, aggregation, &Headers::EMPTY)
+    }
+
+    /// As `put`, with headers.
+    ///
+    /// # Errors
+    /// As `put`.
+    pub fn put_with_headers(
+        &mut self,
+        context: &mut TaskContext,
+        session: &Windowed<K>,
+        aggregation: Option<&A>,
+        headers: &Headers,
+    ) -> Result<(), StreamsError> {
+        let beside = Beside {
+            timestamp_ms: context.record.timestamp_ms,
+            headers,
+        };
+        let put = self
+            .write_key(&session.key, &session.window)
+            .and_then(|()| self.base.put(context, aggregation, beside));
+        self.observed_ms = self.observed_ms.max(session.window.end_ms);
+        self.base.named(put)
+    }
+
+    /// Deletes a session.
+    ///
+    /// # Errors
+    /// As `put`.
+    pub fn remove(
+        &mut self,
+        context: &mut TaskContext,
+        session: &Windowed<K>,
+    ) -> Result<(), StreamsError> {
+        self.put(context, session, None)
+    }
+
+    /// The aggregation of the session of `key` with exactly these times.
+    ///
+    /// # Errors
+    /// As `put`.
+    pub fn fetch_session(
+        &mut self,
+        key: &K,
+        start_ms: i64,
+        end_ms: i64,
+    ) -> Result<Option<A>, StreamsError> {
+        if self.visible(end_ms) > end_ms {
+            return Ok(None);
+        }
+        let aggregation = self
+            .write_key(key, &Window::of_session(start_ms, end_ms))
+            .and_then(|()| self.base.get::<Plain>());
+        self.base.named(aggregation)
+    }
+
+    /// As `fetch_session`, with headers.
+    ///
+    /// # Errors
+    /// As `put`.
+    pub fn fetch_session_with_headers(
+        &mut self,
+        key: &K,
+        start_ms: i64,
+        end_ms: i64,
+    ) -> Result<Option<AggregationWithHeaders<A>>, StreamsError> {
+        if self.visible(end_ms) > end_ms {
+            return Ok(None);
+        }
+        let aggregation = self
+            .write_key(key, &Window::of_session(start_ms, end_ms))
+            .and_then(|()| self.base.get::<WithHeaders>());
+        let aggregation = self.base.named(aggregation)?;
+        Ok(aggregation.map(|read| AggregationWithHeaders {
+            aggregation: read.value,
+            headers: read.headers,
+        }))
+    }
+
+    /// The sessions of `key` that end at `earliest_end_ms` at the earliest and start at `latest_start_ms` at the
+    /// latest, earliest ends first.
+    ///
+    /// # Errors
+    /// As `put`; each row may fail for itself.
+    pub fn find_sessions(
+        &mut self,
+        key: &K,
+        earliest_end_ms: i64,
+        latest_start_ms: i64,
+    ) -> Result<impl Iterator<Item = Found<Windowed<K>, A>> + '_, StreamsError> {
+        let direction = Direction::Forward;
+        self.find_sessions_as::<Plain>(key, earliest_end_ms, latest_start_ms, direction)
+    }
+
+    /// As `find_sessions`, latest ends first.
+    ///
+    /// # Errors
+    /// As `find_sessions`.
+    pub fn backward_find_sessions(
+        &mut self,
+        key: &K,
+        earliest_end_ms: i64,
+        latest_start_ms: i64,
+    ) -> Result<impl Iterator<Item = Found<Windowed<K>, A>> + '_, StreamsError> {
+        let direction = Direction::Backward;
+        self.find_sessions_as::<Plain>(key, earliest_end_ms, latest_start_ms, direction)
+    }
+
+    /// As `find_sessions`, in a view and a direction.
+    ///
+    /// # Errors
+    /// As `find_sessions`.
+    pub fn find_sessions_as<F: View>(
+        &mut self,
+        key: &K,
+        earliest_end_ms: i64,
+        latest_start_ms: i64,
+        direction: Direction,
+    ) -> Result<impl Iterator<Item = Found<Windowed<K>, F::Of<A>>> + '_, StreamsError> {
+        let base = &mut self.base;
+        let written = base.codec.write_key(key, &mut base.key);
+        base.named(written)?;
+        let earliest_end_ms = self.visible(earliest_end_ms);
+        let key = self.base.key.clone();
+        let range = SessionKey::range_of_key(&key, earliest_end_ms, latest_start_ms);
+        let wanted = Wanted {
+            from: Some(key.clone()),
+            to: Some(key),
+            earliest_end_ms,
+            latest_end_ms: i64::MAX,
+            latest_start_ms,
+        };
+        self.rows::<F>(&range, wanted, direction, false)
+    }
+
+    /// As `find_sessions`, of keys from the first to the last, both included. No key is without bound.
+    ///
+    /// # Errors
+    /// As `find_sessions`.
+    pub fn find_sessions_of_keys(
+        &mut self,
+        from: Option<&K>,
+        to: Option<&K>,
+        earliest_end_ms: i64,
+        latest_start_ms: i64,
+        direction: Direction,
+    ) -> Result<impl Iterator<Item = Found<Windowed<K>, A>> + '_, StreamsError> {
+        let Base { codec, key, .. } = &mut self.base;
+        let written = from
+            .map_or(Ok(()), |from| codec.write_key(from, key))
+            .and_then(|()| to.map_or(Ok(()), |to| codec.write_key(to, &mut self.end)));
+        self.base.named(written)?;
+        let wanted = Wanted {
+            from: from.map(|_| self.base.key.clone()),
+            to: to.map(|_| self.end.clone()),
+            earliest_end_ms: self.visible(earliest_end_ms),
+            latest_end_ms: i64::MAX,
+            latest_start_ms,
+        };
+        let (from, to) = (wanted.from.as_deref(), wanted.to.as_deref());
+        let range = SessionKey::range(from, to, latest_start_ms);
+        self.rows::<Plain>(&range, wanted, direction, false)
+    }
+
+    /// All sessions that end within these times; in a store for results that are emitted when sessions close, in the
+    /// order of their ends.
+    ///
+    /// # Errors
+    /// As `find_sessions`.
+    pub fn find_sessions_by_end(
+        &mut self,
+        ends_ms: RangeInclusive<i64>,
+    ) -> Result<impl Iterator<Item = Found<Windowed<K>, A>> + '_, StreamsError> {
+        let wanted = Wanted {
+            from: None,
+            to: None,
+            earliest_end_ms: self.visible(*ends_ms.start()),
+            latest_end_ms: *ends_ms.end(),
+            latest_start_ms: i64::MAX,
+        };
+        let range = SessionKey::range(None, None, i64::MAX);
+        self.rows::<Plain>(&range, wanted, Direction::Forward, true)
+    }
+
+    /// All sessions of `key`.
+    ///
+    /// # Errors
+    /// As `find_sessions`.
+    pub fn fetch(
+        &mut self,
+        key: &K,
+    ) -> Result<impl Iterator<Item = Found<Windowed<K>, A>> + '_, StreamsError> {
+        self.find_sessions(key, 0, i64::MAX)
+    }
+
+    /// All sessions of `key`, latest first.
+    ///
+    /// # Errors
+    /// As `find_sessions`.
+    pub fn backward_fetch(
+        &mut self,
+        key: &K,
+    ) -> Result<impl Iterator<Item = Found<Windowed<K>, A>> + '_, StreamsError> {
+        self.backward_find_sessions(key, 0, i64::MAX)
+    }
+
+    fn rows<F: View>(
+        &mut self,
+        range: &KeyRange,
+        wanted: Wanted,
+        direction: Direction,
+        time_first: bool,
+    ) -> Result<impl Iterator<Item = Found<Windowed<K>, F::Of<A>>> + use<'_, F, K, A>, StreamsError>
+    {
+        let Base {
+            name, codec, bytes, ..
+        } = &mut self.base;
+        let scan = Scan {
+            bounds: bounds(range),
+            times_ms: (wanted.earliest_end_ms, wanted.latest_end_ms),
+            direction,
+            time_first,
+        };
+        let rows = bytes.scan(&scan).map_err(|fault| fault.of(name))?;
+        Ok(rows.filter_map(move |row| {
+            let read = row.and_then(|(key, row)| {
+                let key = SessionKey::read(&key).map_err(damaged)?;
+                let (from, to) = (wanted.from.as_deref(), wanted.to.as_deref());
+                let is_within =
+                    key.is_within(from, to, wanted.earliest_end_ms, wanted.latest_start_ms);
+                if !is_within || key.end_ms > wanted.latest_end_ms {
+                    return Ok(None);
+                }
+                Ok(Some((windowed(codec, &key)?, codec.read_row::<F>(&row)?)))
+            });
+            read.map_err(|fault| fault.of(name)).transpose()
+        }))
+    }
+
+    /// Whether the store has a cache, which from now on keeps what it gives on for `take_flushed`.
+    pub fn forward_flushed(&mut self, forwarding: Forwarding) -> bool {
+        self.base.forward_flushed(forwarding)
+    }
+
+    /// The oldest change that the cache has given on and nobody has taken; see
+    /// [`KeyValueStore::take_flushed`](super::KeyValueStore::take_flushed). Its time is that of the record; the result
+    /// of a session has that of its end.
+    ///
+    /// # Errors
+    /// A row is damaged, or a serde failed.
+    pub fn take_flushed(&mut self) -> Result<Option<Flushed<Windowed<K>, A>>, StreamsError> {
+        let taken = self
+            .base
+            .take_flushed(|codec, key| windowed(codec, &SessionKey::read(key).map_err(damaged)?));
+        self.base.named(taken)
+    }
+}
+
+fn windowed<K, A>(codec: &Codec<K, A>, key: &SessionKey<'_>) -> Result<Windowed<K>, StoreFault> {
+    Ok(Windowed::new(
+        codec.read_key(key.key)?,
+        Window::of_session(key.start_ms, key.end_ms),
+    ))
+}

@@ -1,0 +1,158 @@
+//! What a task does with stores of any kind, and how a topology makes them.
+
+use super::bytes::Offsets;
+use super::storage::TaskStorage;
+use crate::error::StreamsError;
+use crate::headers::Headers;
+use crate::processor::{TaskContext, TaskId};
+use bytes::Bytes;
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A record of a changelog, as it is restored. Records without a key are left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangelogRecord {
+    /// The key.
+    pub key: Bytes,
+    /// The value; the key was deleted when there is none.
+    pub value: Option<Bytes>,
+    /// Milliseconds since 1970.
+    pub timestamp_ms: i64,
+    /// The headers.
+    pub headers: Headers,
+    /// Its offset.
+    pub offset: i64,
+}
+
+/// What a task does with every store, whatever its types.
+pub trait StateStore {
+    /// Its name.
+    fn name(&self) -> &Arc<str>;
+
+    /// Whether its contents outlive the process.
+    fn is_persistent(&self) -> bool;
+
+    /// Takes records of its changelog, oldest first. What has expired is skipped.
+    ///
+    /// # Errors
+    /// The store failed.
+    fn restore(&mut self, records: &[ChangelogRecord]) -> Result<(), StreamsError>;
+
+    /// Gives on what its cache holds, and writes to the changelog what is written there at commits only. Before each
+    /// commit, after the nodes were flushed.
+    ///
+    /// # Errors
+    /// The store failed.
+    fn flush(&mut self, context: &mut TaskContext) -> Result<(), StreamsError> {
+        let _ = context;
+        Ok(())
+    }
+
+    /// Notes offsets of the last records of changelogs that are in the store. They are found again (`committed_offset`)
+    /// by the next process that opens the store, and every row that was put before is there with them. No offsets
+    /// forget all that were noted.
+    ///
+    /// # Errors
+    /// The store failed.
+    fn commit(&mut self, offsets: &Offsets) -> Result<(), StreamsError>;
+
+    /// The offset of the last record of a changelog's partition that is in the store, as it was noted last.
+    ///
+    /// # Errors
+    /// The store failed.
+    fn committed_offset(&self, topic: &str, partition: i32) -> Result<Option<i64>, StreamsError>;
+
+    /// Whether it was not closed by the process that had it open before: rows after the committed offsets may be there.
+    /// Under exactly-once its contents are then not to be used.
+    fn was_left_open(&self) -> bool {
+        false
+    }
+
+    /// Closes it in order: nothing is called after this. What was not flushed is given up.
+    ///
+    /// # Errors
+    /// The store failed.
+    fn close(&mut self) -> Result<(), StreamsError>;
+}
+
+/// What a changelog topic needs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChangelogConfig {
+    /// The topic's configuration, `cleanup.policy` and so on.
+    pub configs: BTreeMap<String, String>,
+    /// How long rows are kept at least, if that is limited: `retention.ms` is as much and
+    /// `windowstore.changelog.additional.retention.ms`, unless it is in `configs`.
+    pub retention_ms: Option<i64>,
+}
+
+impl ChangelogConfig {
+    /// The topic's configuration where `windowstore.changelog.additional.retention.ms` is this.
+    pub fn topic_configs(&self, additional_retention_ms: i64) -> BTreeMap<String, String> {
+        let mut configs = self.configs.clone();
+        if let Some(retention_ms) = self.retention_ms {
+            configs.entry("retention.ms".to_owned()).or_insert_with(|| {
+                retention_ms
+                    .saturating_add(additional_retention_ms)
+                    .to_string()
+            });
+        }
+        configs
+    }
+}
+
+/// Where a store is made.
+#[derive(Debug, Clone)]
+pub struct StoreBuilding {
+    /// The task that it belongs to.
+    pub task_id: TaskId,
+    /// `application.id`.
+    pub application_id: Arc<str>,
+    /// Full name of the topic and the partition that it logs its changes to, if it does.
+    pub changelog: Option<(Arc<str>, i32)>,
+    /// What the stores of the task share.
+    pub storage: TaskStorage,
+}
+
+/// A store that was made for a task.
+pub struct BuiltStore {
+    /// An `Rc<RefCell<S>>` of the type that nodes ask for.
+    pub typed: Rc<dyn Any>,
+    /// The same store, for the task.
+    pub store: Rc<RefCell<dyn StateStore>>,
+}
+
+impl BuiltStore {
+    /// A store for nodes that ask for an `S`.
+    pub fn new<S: StateStore + 'static>(store: S) -> Self {
+        let store = Rc::new(RefCell::new(store));
+        Self {
+            typed: Rc::new(Rc::clone(&store)),
+            store,
+        }
+    }
+}
+
+impl fmt::Debug for BuiltStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BuiltStore").finish_non_exhaustive()
+    }
+}
+
+/// Makes a store for each task.
+pub trait StoreBuilder: Send + Sync {
+    /// The store's name.
+    fn name(&self) -> &Arc<str>;
+
+    /// What its changelog needs; none when it logs no changes.
+    fn changelog(&self) -> Option<ChangelogConfig>;
+
+    /// Makes it.
+    ///
+    /// # Errors
+    /// Why it cannot be opened.
+    fn build(&self, building: &StoreBuilding) -> Result<BuiltStore, StreamsError>;
+}

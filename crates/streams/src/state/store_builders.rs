@@ -1,0 +1,556 @@
+//! The builders of stores: from a supplier, serdes and wishes about cache and changelog to a store of a task.
+
+use super::base::Base;
+use super::byte_store::ByteStore;
+use super::bytes::{Backend, DiskBackend, MemoryBackend};
+use super::codec::Codec;
+use super::fault::StoreFault;
+use super::format::RowFormat;
+use super::key_value::KeyValueStore;
+use super::key_value_rows::KeyValueRows;
+use super::layers::{CacheBudget, Cached, Changelog, Changelogged, Logged, SegmentOrder};
+use super::segments::{Retention, Segments};
+use super::session::SessionStore;
+use super::state_store::{BuiltStore, ChangelogConfig, StoreBuilder, StoreBuilding};
+use super::stores::{
+    DslStoreFormat, KeyValueSupplier, SessionSupplier, StoreType, TimeFirst, VersionedSupplier,
+    WindowSupplier,
+};
+use super::time_first::TimeFirstRows;
+use super::versioned::VersionedKeyValueStore;
+use super::versioned_rows::{VersionedBytes, VersionedRows};
+use super::window::WindowStore;
+use super::window_key::KeyKind;
+use super::window_rows::WindowRows;
+use crate::error::StreamsError;
+use crate::serde::SerdeRef;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// `min.compaction.lag.ms` of a versioned store's changelog is its history retention and this.
+const ADDITIONAL_COMPACTION_LAG_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// What all builders are told.
+struct Wishes<K, V> {
+    key: SerdeRef<K>,
+    value: SerdeRef<V>,
+    is_cached: bool,
+    /// Configuration of the changelog topic that the application wants; none when changes are not logged.
+    logging: Option<BTreeMap<String, String>>,
+    /// The changelog has headers of the record that is processed even where rows have none.
+    logs_record_headers: bool,
+}
+
+impl<K, V> Wishes<K, V> {
+    fn new(key: SerdeRef<K>, value: SerdeRef<V>) -> Self {
+        Self {
+            key,
+            value,
+            is_cached: false,
+            logging: Some(BTreeMap::new()),
+            logs_record_headers: false,
+        }
+    }
+
+    fn codec(&self, building: &StoreBuilding, store: &str, format: RowFormat) -> Codec<K, V> {
+        let topic = match &building.changelog {
+            Some((topic, _)) => Arc::clone(topic),
+            None => Arc::from(format!("{}-{store}-changelog", building.application_id)),
+        };
+        Codec {
+            topic,
+            key: Arc::clone(&self.key),
+            value: Arc::clone(&self.value),
+            format,
+        }
+    }
+
+    /// What the changelog needs: the defaults of the store's kind, and what the application wants.
+    fn changelog(
+        &self,
+        defaults: &[(&str, String)],
+        retention_ms: Option<i64>,
+    ) -> Option<ChangelogConfig> {
+        let wanted = self.logging.as_ref()?;
+        let mut configs: BTreeMap<String, String> = defaults
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone()))
+            .collect();
+        configs.extend(wanted.clone());
+        Some(ChangelogConfig {
+            configs,
+            retention_ms,
+        })
+    }
+
+    fn log(&self, building: &StoreBuilding, store: &Arc<str>) -> Option<Changelog> {
+        self.logging.as_ref()?;
+        let (topic, partition) = building.changelog.as_ref()?;
+        Some(Changelog {
+            store: Arc::clone(store),
+            topic: Arc::clone(topic),
+            partition: *partition,
+        })
+    }
+}
+
+/// What is made with the backend of a store, whichever it is.
+trait Rows {
+    type Made;
+
+    fn make<B: Backend>(self, backend: B) -> Result<Self::Made, StoreFault>;
+}
+
+/// Opens a store's backend, and gives it to `rows`.
+fn open<R: Rows>(
+    building: &StoreBuilding,
+    store: &Arc<str>,
+    store_type: StoreType,
+    format: RowFormat,
+    rows: R,
+) -> Result<R::Made, StoreFault> {
+    let database = match store_type {
+        StoreType::InMemory => None,
+        StoreType::Persistent => building.storage.database()?,
+    };
+    match database {
+        None => rows.make(MemoryBackend),
+        Some(database) => rows.make(DiskBackend::open(database, store, format.families())?),
+    }
+}
+
+/// The format of rows: a supplier's, or the builder's where the supplier leaves it open.
+fn format_of(
+    store_type: StoreType,
+    supplied: DslStoreFormat,
+    wanted: DslStoreFormat,
+) -> DslStoreFormat {
+    match (store_type, supplied) {
+        (StoreType::InMemory, DslStoreFormat::Plain) => wanted,
+        _ => supplied,
+    }
+}
+
+const fn row_format(format: DslStoreFormat) -> RowFormat {
+    match format {
+        DslStoreFormat::Plain => RowFormat::Plain,
+        DslStoreFormat::Timestamped => RowFormat::Timestamped,
+        DslStoreFormat::Headers => RowFormat::Headers,
+    }
+}
+
+const COMPACT: &str = "compact";
+const CLEANUP_POLICY: &str = "cleanup.policy";
+
+macro_rules! builder {
+    ($(#[$doc:meta])* $Builder:ident, $Supplier:ident) => {
+        $(#[$doc])*
+        pub struct $Builder<K, V> {
+            supplier: $Supplier,
+            wishes: Wishes<K, V>,
+        }
+
+        impl<K, V> fmt::Debug for $Builder<K, V> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($Builder))
+                    .field("supplier", &self.supplier)
+                    .field("is_cached", &self.wishes.is_cached)
+                    .field("logging", &self.wishes.logging)
+                    .finish_non_exhaustive()
+            }
+        }
+
+        impl<K, V> $Builder<K, V> {
+            /// Many writes of a key become one, until the cache is full or a commit comes. Stores that keep
+            /// duplicates, that are in the order of time or that are versioned are never cached.
+            #[must_use]
+            pub const fn with_caching_enabled(mut self) -> Self {
+                self.wishes.is_cached = true;
+                self
+            }
+
+            /// Every write goes to the store at once. This is the default.
+            #[must_use]
+            pub const fn with_caching_disabled(mut self) -> Self {
+                self.wishes.is_cached = false;
+                self
+            }
+
+            /// Changes are logged, to a topic of this configuration beside what the store needs. Logging is on by
+            /// default.
+            #[must_use]
+            pub fn with_logging_enabled(mut self, configs: BTreeMap<String, String>) -> Self {
+                self.wishes.logging = Some(configs);
+                self
+            }
+
+            /// Changes are not logged: what the store has is lost with its disk or its process.
+            #[must_use]
+            pub fn with_logging_disabled(mut self) -> Self {
+                self.wishes.logging = None;
+                self
+            }
+
+            /// The changelog has the headers of the record that is processed even where rows have none.
+            #[must_use]
+            pub(crate) const fn logging_record_headers(mut self) -> Self {
+                self.wishes.logs_record_headers = true;
+                self
+            }
+        }
+    };
+}
+
+builder!(
+    /// Makes key-value stores.
+    KeyValueStoreBuilder,
+    KeyValueSupplier
+);
+builder!(
+    /// Makes window stores.
+    WindowStoreBuilder,
+    WindowSupplier
+);
+builder!(
+    /// Makes session stores.
+    SessionStoreBuilder,
+    SessionSupplier
+);
+builder!(
+    /// Makes versioned stores.
+    VersionedStoreBuilder,
+    VersionedSupplier
+);
+
+impl<K: 'static, V: 'static> KeyValueStoreBuilder<K, V> {
+    pub(crate) fn new(
+        mut supplier: KeyValueSupplier,
+        format: DslStoreFormat,
+        key: SerdeRef<K>,
+        value: SerdeRef<V>,
+    ) -> Self {
+        supplier.format = format_of(supplier.store_type, supplier.format, format);
+        Self {
+            supplier,
+            wishes: Wishes::new(key, value),
+        }
+    }
+}
+
+/// Puts layers over rows, wherever they are.
+struct Opening<'a, K, V> {
+    wishes: &'a Wishes<K, V>,
+    building: &'a StoreBuilding,
+    store: &'a Arc<str>,
+    kind: Kind,
+    format: RowFormat,
+}
+
+/// How rows are arranged.
+#[derive(Clone, Copy)]
+enum Kind {
+    KeyValue,
+    Windows {
+        keys: KeyKind,
+        retention: Retention,
+        time_first: TimeFirst,
+        retain_duplicates: bool,
+    },
+}
+
+impl<K, V> Rows for Opening<'_, K, V> {
+    type Made = Box<dyn ByteStore>;
+
+    fn make<B: Backend>(self, backend: B) -> Result<Self::Made, StoreFault> {
+        let format = self.format;
+        match self.kind {
+            Kind::KeyValue => {
+                let rows = KeyValueRows::open(backend, format)?;
+                Ok(self.layers(rows))
+            }
+            Kind::Windows {
+                keys,
+                retention,
+                time_first: TimeFirst::No,
+                retain_duplicates,
+            } => {
+                let segments = Segments::open(backend, retention)?;
+                let rows = WindowRows::new(segments, keys, format, retain_duplicates);
+                Ok(self.layers(rows))
+            }
+            Kind::Windows {
+                keys,
+                retention,
+                time_first,
+                ..
+            } => {
+                let segments = Segments::open(backend, retention)?;
+                let has_index = time_first == TimeFirst::WithIndex;
+                let rows = TimeFirstRows::new(segments, keys, format, has_index);
+                Ok(self.layers(rows))
+            }
+        }
+    }
+}
+
+impl<K, V> Opening<'_, K, V> {
+    /// `rows` under the layers that are wanted.
+    fn layers<S: ByteStore>(self, rows: S) -> Box<dyn ByteStore> {
+        let (segments, can_be_cached, retain_duplicates) = match self.kind {
+            Kind::KeyValue => (None, true, false),
+            Kind::Windows {
+                keys,
+                retention,
+                time_first,
+                retain_duplicates,
+            } => {
+                let order = SegmentOrder {
+                    kind: keys,
+                    retention,
+                };
+                let can_be_cached = time_first == TimeFirst::No && !retain_duplicates;
+                (Some(order), can_be_cached, retain_duplicates)
+            }
+        };
+        let cache = self.building.storage.cache();
+        let is_cached = self.wishes.is_cached && can_be_cached && cache.max_bytes() > 0;
+        let cache = is_cached.then(|| cache.clone());
+        let Some(changelog) = self.wishes.log(self.building, self.store) else {
+            return cached(rows, segments, cache);
+        };
+        let logged = Logged {
+            format: self.format,
+            record_headers: self.wishes.logs_record_headers,
+        };
+        let logged = Changelogged::new(rows, changelog, logged, retain_duplicates);
+        cached(logged, segments, cache)
+    }
+
+    fn open(self, store_type: StoreType) -> Result<Box<dyn ByteStore>, StreamsError> {
+        let (building, store, format) = (self.building, self.store, self.format);
+        open(building, store, store_type, format, self).map_err(|fault| fault.of(store))
+    }
+}
+
+fn cached<S: ByteStore>(
+    rows: S,
+    segments: Option<SegmentOrder>,
+    budget: Option<CacheBudget>,
+) -> Box<dyn ByteStore> {
+    match budget {
+        Some(budget) => Box::new(Cached::new(rows, segments, budget)),
+        None => Box::new(rows),
+    }
+}
+
+impl<K: 'static, V: 'static> StoreBuilder for KeyValueStoreBuilder<K, V> {
+    fn name(&self) -> &Arc<str> {
+        &self.supplier.name
+    }
+
+    fn changelog(&self) -> Option<ChangelogConfig> {
+        let defaults = [(CLEANUP_POLICY, COMPACT.to_owned())];
+        self.wishes.changelog(&defaults, None)
+    }
+
+    fn build(&self, building: &StoreBuilding) -> Result<BuiltStore, StreamsError> {
+        let KeyValueSupplier {
+            name,
+            store_type,
+            format,
+        } = &self.supplier;
+        let format = row_format(*format);
+        let opening = Opening {
+            wishes: &self.wishes,
+            building,
+            store: name,
+            kind: Kind::KeyValue,
+            format,
+        };
+        let bytes = opening.open(*store_type)?;
+        let codec = self.wishes.codec(building, name, format);
+        Ok(BuiltStore::new(KeyValueStore::new(Base::new(
+            name, codec, bytes,
+        ))))
+    }
+}
+
+impl<K: 'static, V: 'static> WindowStoreBuilder<K, V> {
+    pub(crate) fn new(
+        mut supplier: WindowSupplier,
+        format: DslStoreFormat,
+        key: SerdeRef<K>,
+        value: SerdeRef<V>,
+    ) -> Self {
+        supplier.format = format_of(supplier.store_type, supplier.format, format);
+        Self {
+            supplier,
+            wishes: Wishes::new(key, value),
+        }
+    }
+}
+
+impl<K: 'static, V: 'static> StoreBuilder for WindowStoreBuilder<K, V> {
+    fn name(&self) -> &Arc<str> {
+        &self.supplier.name
+    }
+
+    fn changelog(&self) -> Option<ChangelogConfig> {
+        // Every row of duplicates has a key of its own, which compaction could not help.
+        let policy = match self.supplier.retain_duplicates {
+            true => "delete",
+            false => "compact,delete",
+        };
+        let defaults = [(CLEANUP_POLICY, policy.to_owned())];
+        self.wishes
+            .changelog(&defaults, Some(self.supplier.retention_ms))
+    }
+
+    fn build(&self, building: &StoreBuilding) -> Result<BuiltStore, StreamsError> {
+        let supplier = &self.supplier;
+        let retention = Retention {
+            retention_ms: supplier.retention_ms,
+            interval_ms: supplier.segment_interval_ms.max(1),
+        };
+        let format = row_format(supplier.format);
+        let opening = Opening {
+            wishes: &self.wishes,
+            building,
+            store: &supplier.name,
+            kind: Kind::Windows {
+                keys: KeyKind::Window,
+                retention,
+                time_first: supplier.time_first,
+                retain_duplicates: supplier.retain_duplicates,
+            },
+            format,
+        };
+        let bytes = opening.open(supplier.store_type)?;
+        let codec = self.wishes.codec(building, &supplier.name, format);
+        Ok(BuiltStore::new(WindowStore::new(
+            Base::new(&supplier.name, codec, bytes),
+            retention,
+            supplier.window_size_ms,
+            supplier.time_first != TimeFirst::No,
+        )))
+    }
+}
+
+impl<K: 'static, A: 'static> SessionStoreBuilder<K, A> {
+    pub(crate) fn new(
+        mut supplier: SessionSupplier,
+        format: DslStoreFormat,
+        key: SerdeRef<K>,
+        aggregation: SerdeRef<A>,
+    ) -> Self {
+        supplier.format = format_of(supplier.store_type, supplier.format, format);
+        Self {
+            supplier,
+            wishes: Wishes::new(key, aggregation),
+        }
+    }
+}
+
+impl<K: 'static, A: 'static> StoreBuilder for SessionStoreBuilder<K, A> {
+    fn name(&self) -> &Arc<str> {
+        &self.supplier.name
+    }
+
+    fn changelog(&self) -> Option<ChangelogConfig> {
+        let defaults = [(CLEANUP_POLICY, "compact,delete".to_owned())];
+        self.wishes
+            .changelog(&defaults, Some(self.supplier.retention_ms))
+    }
+
+    fn build(&self, building: &StoreBuilding) -> Result<BuiltStore, StreamsError> {
+        let supplier = &self.supplier;
+        let retention = Retention::of(supplier.retention_ms);
+        // Sessions have no timestamp of their own beside their end.
+        let format = match supplier.format {
+            DslStoreFormat::Plain | DslStoreFormat::Timestamped => RowFormat::Plain,
+            DslStoreFormat::Headers => RowFormat::Aggregation,
+        };
+        let time_first = match supplier.is_time_first {
+            true => TimeFirst::WithIndex,
+            false => TimeFirst::No,
+        };
+        let opening = Opening {
+            wishes: &self.wishes,
+            building,
+            store: &supplier.name,
+            kind: Kind::Windows {
+                keys: KeyKind::Session,
+                retention,
+                time_first,
+                retain_duplicates: false,
+            },
+            format,
+        };
+        let bytes = opening.open(supplier.store_type)?;
+        let codec = self.wishes.codec(building, &supplier.name, format);
+        let base = Base::new(&supplier.name, codec, bytes);
+        Ok(BuiltStore::new(SessionStore::new(base, retention)))
+    }
+}
+
+impl<K: 'static, V: 'static> VersionedStoreBuilder<K, V> {
+    pub(crate) fn new(supplier: VersionedSupplier, key: SerdeRef<K>, value: SerdeRef<V>) -> Self {
+        Self {
+            supplier,
+            wishes: Wishes::new(key, value),
+        }
+    }
+}
+
+struct Versions {
+    history_retention_ms: i64,
+    segment_interval_ms: i64,
+}
+
+impl Rows for Versions {
+    type Made = Box<dyn VersionedBytes>;
+
+    fn make<B: Backend>(self, backend: B) -> Result<Self::Made, StoreFault> {
+        let (retention_ms, interval_ms) = (self.history_retention_ms, self.segment_interval_ms);
+        let rows = VersionedRows::open(backend, retention_ms, interval_ms)?;
+        Ok(Box::new(rows))
+    }
+}
+
+impl<K: 'static, V: 'static> StoreBuilder for VersionedStoreBuilder<K, V> {
+    fn name(&self) -> &Arc<str> {
+        &self.supplier.name
+    }
+
+    fn changelog(&self) -> Option<ChangelogConfig> {
+        let history_ms = self.supplier.history_retention_ms;
+        let lag_ms = history_ms.saturating_add(ADDITIONAL_COMPACTION_LAG_MS);
+        let defaults = [
+            (CLEANUP_POLICY, COMPACT.to_owned()),
+            ("min.compaction.lag.ms", lag_ms.to_string()),
+        ];
+        self.wishes.changelog(&defaults, None)
+    }
+
+    fn build(&self, building: &StoreBuilding) -> Result<BuiltStore, StreamsError> {
+        let VersionedSupplier {
+            name,
+            store_type,
+            history_retention_ms,
+            segment_interval_ms,
+        } = &self.supplier;
+        let versions = Versions {
+            history_retention_ms: *history_retention_ms,
+            segment_interval_ms: (*segment_interval_ms).max(1),
+        };
+        let format = RowFormat::Plain;
+        let rows =
+            open(building, name, *store_type, format, versions).map_err(|fault| fault.of(name))?;
+        let codec = self.wishes.codec(building, name, format);
+        let changelog = self.wishes.log(building, name);
+        Ok(BuiltStore::new(VersionedKeyValueStore::new(
+            name, codec, rows, changelog,
+        )))
+    }
+}
