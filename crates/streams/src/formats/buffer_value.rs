@@ -124,8 +124,7 @@ impl BufferVersion {
 pub struct BufferChange<'a> {
     /// Of the record that made the change; version 0 leaves it to the changelog record itself.
     pub context: Option<ProcessorRecordContext<'a>>,
-    /// The prior value; versions 0 and 1 leave it to the newest change of the key that is in the
-    /// buffer.
+    /// The prior value; versions 0 and 1 do not say it ([`prior_or`](Self::prior_or)).
     pub prior: Option<Option<&'a [u8]>>,
     /// The value before the change.
     pub old: Option<&'a [u8]>,
@@ -136,6 +135,12 @@ pub struct BufferChange<'a> {
 }
 
 impl<'a> BufferChange<'a> {
+    /// The prior value. Where the version does not say it, it is that of the change of the key which
+    /// is in the buffer already, and without one the old value.
+    pub fn prior_or(&self, buffered: Option<&'a [u8]>) -> Option<&'a [u8]> {
+        self.prior.unwrap_or(buffered.or(self.old))
+    }
+
     /// Reads the value of a changelog record.
     ///
     /// # Errors

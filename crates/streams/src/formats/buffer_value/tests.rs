@@ -73,6 +73,12 @@ fn changelogs_of_older_releases_are_read() {
     };
     let text = format!("00000000000007d0 {CONTEXT} 00000009 {change}");
     check(Some(&[1]), &text, &expected);
+    let old = BufferChange {
+        old: Some(b"o"),
+        ..expected.clone()
+    };
+    assert_eq!(old.prior_or(None), Some(&b"o"[..]));
+    assert_eq!(old.prior_or(Some(b"b")), Some(&b"b"[..]));
     let expected = BufferChange {
         prior: Some(Some(b"o")),
         ..expected
