@@ -8,15 +8,11 @@
 //! Defaults count as well: of messages that nobody has touched, and of fields that the version
 //! read does not have when another version is written.
 
-use std::fs::File;
-use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
-use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-
 use anyhow::{Context as _, Result, bail, ensure};
 use codegen::{Message, Schema};
 use interpreter::{Codec, Random, encode, random_message};
 
+use super::oracle::{Oracle, from_hex, hex};
 use super::run::Run;
 use super::suite::Check;
 
@@ -63,7 +59,8 @@ struct Comparison<'a> {
 fn check(run: &mut Run, compare: fn(&mut Comparison<'_>) -> Result<usize>) -> Result<()> {
     let dir = run.suite_dir("codec");
     std::fs::create_dir_all(&dir)?;
-    let mut oracle = Oracle::start(run, &dir.join("oracle.log"))?;
+    let program = run.java()?.command("riverrun.interop.codec.CodecOracle");
+    let mut oracle = Oracle::start(program, &dir.join("oracle.log"))?;
     let count = run.options.count.unwrap_or(DEFAULT_COUNT);
     let mut random = Random::new(run.options.seed.unwrap_or(1));
     let mut compared = 0;
@@ -98,7 +95,7 @@ fn defaults(comparison: &mut Comparison<'_>) -> Result<usize> {
         // Some defaults are null where the version does not allow it.
         if let Ok(theirs) = comparison.oracle.ask(&question)? {
             let ours = (comparison.codec.default)(version);
-            same(name, version, &ours, &theirs)?;
+            same(name, version, &ours, &from_hex(&theirs)?)?;
             compared += 1;
         }
     }
@@ -116,7 +113,7 @@ fn kafka_reads(comparison: &mut Comparison<'_>) -> Result<usize> {
         let theirs = theirs.map_err(|reason| {
             anyhow::anyhow!("{} {version}: {reason}\n{value}\n{question}", message.name)
         })?;
-        same(&message.name, version, &bytes, &theirs)
+        same(&message.name, version, &bytes, &from_hex(&theirs)?)
             .with_context(|| format!("{value}\n{question}"))?;
     }
     Ok(comparison.versions().count())
@@ -152,7 +149,7 @@ fn other_versions(comparison: &mut Comparison<'_>) -> Result<usize> {
         // Kafka refuses to drop fields that a version lacks unless they may be ignored.
         if let Ok(theirs) = comparison.oracle.ask(&question)? {
             let ours = (comparison.codec.recode)(&bytes, from, to)?;
-            same(&message.name, to, &ours.bytes, &theirs)
+            same(&message.name, to, &ours.bytes, &from_hex(&theirs)?)
                 .with_context(|| format!("from {from}: {value}\n{question}"))?;
             compared += 1;
         }
@@ -170,7 +167,7 @@ impl Comparison<'_> {
             let seed = self.random.bits() >> 1;
             let question = format!("random {} {version} {seed}", self.message.name);
             match self.oracle.ask(&question)? {
-                Ok(bytes) => return Ok((question, bytes)),
+                Ok(bytes) => return Ok((question, from_hex(&bytes)?)),
                 Err(why) => reason = format!("{question}: {why}"),
             }
         }
@@ -194,67 +191,4 @@ fn same(name: &str, version: i16, ours: &[u8], theirs: &[u8]) -> Result<()> {
         hex(theirs)
     );
     Ok(())
-}
-
-/// `CodecOracle`, running.
-struct Oracle {
-    child: Child,
-    questions: BufWriter<ChildStdin>,
-    answers: BufReader<ChildStdout>,
-}
-
-impl Oracle {
-    fn start(run: &mut Run, log: &Path) -> Result<Self> {
-        let mut command: Command = run.java()?.command("riverrun.interop.codec.CodecOracle");
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(File::create(log)?)
-            .spawn()
-            .context("cannot run CodecOracle")?;
-        let questions = child.stdin.take().context("standard input is piped")?;
-        let answers = child.stdout.take().context("standard output is piped")?;
-        Ok(Self {
-            child,
-            questions: BufWriter::new(questions),
-            answers: BufReader::new(answers),
-        })
-    }
-
-    /// The bytes that answer a question, or Kafka's reason to have none.
-    fn ask(&mut self, question: &str) -> Result<Result<Vec<u8>, String>> {
-        writeln!(self.questions, "{question}")?;
-        self.questions.flush()?;
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer)?;
-        match answer.trim_end().split_once(' ') {
-            Some(("ok", bytes)) => Ok(Ok(from_hex(bytes)?)),
-            Some(("error", reason)) => Ok(Err(reason.to_owned())),
-            _ if answer.trim_end() == "ok" => Ok(Ok(Vec::new())),
-            _ => bail!("CodecOracle answered `{answer}` to `{question}`"),
-        }
-    }
-}
-
-impl Drop for Oracle {
-    fn drop(&mut self) {
-        // Both fail only when the process is gone already, which is what is wanted.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn from_hex(text: &str) -> Result<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).context("a hexadecimal digit");
-    text.as_bytes()
-        .chunks(2)
-        .map(|pair| match pair {
-            [high, low] => Ok(u8::try_from(digit(*high)? * 16 + digit(*low)?)?),
-            _ => bail!("half a byte"),
-        })
-        .collect()
 }

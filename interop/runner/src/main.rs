@@ -32,12 +32,14 @@ mod kafka_tests;
 mod kgo;
 mod mirror;
 mod options;
+mod oracle;
 mod program;
 mod python;
 mod report;
 mod run;
 mod serve;
 mod server;
+mod streams_formats;
 mod suite;
 mod swap;
 
@@ -54,6 +56,7 @@ use suite::SUITES;
 /// `cargo xtask hunt --interop` runs them with others.
 const SEEDED: &[&str] = &[
     "codec",
+    "streams-formats",
     "client/life-groups",
     "client/life-transactions",
     "client/life-transactions-protocol-1",

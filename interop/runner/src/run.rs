@@ -124,6 +124,12 @@ impl Run {
         self.java.clone().context("Java is installed above")
     }
 
+    /// The programs on Kafka Streams, compiled at every call that finds them changed.
+    pub(crate) fn kafka_streams(&self) -> Result<Java> {
+        let cache = self.cache.join("streams");
+        Java::install(&self.source("streams"), &cache, Annotations::Ignore)
+    }
+
     /// Apache Kafka of another release than the clients', resolved at the first call.
     pub(crate) fn older_kafka(&self, release: &str) -> Result<Java> {
         let cache = self.cache.join(format!("kafka-{release}"));

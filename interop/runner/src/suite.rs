@@ -10,7 +10,7 @@ use super::run::Run;
 use super::server::Server;
 use super::{
     client_on_kafka, clusters, codec, commands, controller, crash, cross, diff, handover,
-    kafka_tests, kgo, mirror, swap,
+    kafka_tests, kgo, mirror, streams_formats, swap,
 };
 
 /// A failure that takes this long has waited for the server in vain.
@@ -69,6 +69,11 @@ pub(crate) const SUITES: &[Suite] = &[
         name: "codec",
         about: "the codecs against Kafka's own, both ways",
         kind: Kind::Checks(codec::SCENARIOS),
+    },
+    Suite {
+        name: "streams-formats",
+        about: "the bytes of stores and internal topics against Kafka Streams' own, both ways",
+        kind: Kind::Checks(streams_formats::SCENARIOS),
     },
     Suite {
         name: "java",
