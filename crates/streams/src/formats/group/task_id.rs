@@ -2,13 +2,14 @@
 
 use super::super::FormatError;
 use super::super::field_reader::FieldReader;
+use std::fmt;
 
-/// The id of a task.
+/// A task: a sub-topology, and a partition of its input topics. As text, `0_1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId {
-    /// The number of the sub-topology.
+    /// Number of the sub-topology.
     pub subtopology: i32,
-    /// The partition of the input topics.
+    /// Partition of the input topics.
     pub partition: i32,
 }
 
@@ -23,5 +24,11 @@ impl TaskId {
     pub(super) fn write(self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.subtopology.to_be_bytes());
         out.extend_from_slice(&self.partition.to_be_bytes());
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}_{}", self.subtopology, self.partition)
     }
 }
