@@ -9,21 +9,28 @@
 //!
 //! What is wrong with a call is told by `build()`, so that calls can be chained.
 
+mod aggregate;
 mod builder;
 mod graph;
+mod grouped;
 mod materialized;
 mod named;
 mod repartition;
+mod stores;
 mod stream;
 mod table;
 mod table_output;
+mod windows;
 
 pub use crate::state::StoreType;
 pub(crate) use builder::Builder;
 pub use builder::StreamsBuilder;
 pub(crate) use graph::{GraphNode, GraphNodeId, Written};
+pub use grouped::{KGroupedStream, SessionWindowedKStream, TimeWindowedKStream};
 pub use materialized::Materialized;
 pub use named::{Branched, Grouped, Repartitioned};
 pub(crate) use repartition::Repartition;
+pub use stores::DslStores;
 pub use stream::{BranchedKStream, KStream};
 pub use table::KTable;
+pub use windows::{SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows};

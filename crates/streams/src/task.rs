@@ -186,6 +186,10 @@ impl Task {
             return Ok(Vec::new());
         }
         self.each_node(|node, context| node.flush(context))?;
+        // Those that no node of the library owns: what their caches give on, nobody forwards.
+        for store in self.stores.values() {
+            store.borrow_mut().flush(&mut self.context)?;
+        }
         Ok(self.inputs.iter().filter_map(Input::committable).collect())
     }
 

@@ -22,7 +22,7 @@ mod subtopologies;
 
 pub use builder::{InternalTopic, NodeHandle, SinkTopic, SourceTopics, Topology};
 pub(crate) use builder::{
-    NodeDefinition, NodeKind, check_name, processor_factory, stateless_factory,
+    NodeDefinition, NodeFactory, NodeKind, check_name, processor_factory, stateless_factory,
 };
 pub use error::TopologyError;
 pub(crate) use instantiation::{BuiltTask, Instantiation, TaskNode};

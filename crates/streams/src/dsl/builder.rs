@@ -1,9 +1,12 @@
 //! `StreamsBuilder`: where streams and tables begin, and where the topology comes from.
 
 use super::graph::{Graph, GraphTraits};
+use super::stores::DslStores;
 use super::{GraphNode, GraphNodeId, KStream, Written};
+use crate::error::BoxError;
+use crate::headers::Headers;
 use crate::record::Data;
-use crate::serde::DefaultSerde;
+use crate::serde::{DefaultSerde, Serde, SerdeRef};
 use crate::state::StoreBuilder;
 use crate::topology::{Consumed, SourceTopics, Topology, TopologyError, check_name};
 use std::cell::RefCell;
@@ -175,6 +178,22 @@ impl Builder {
         }
     }
 
+    /// A serde that `operator` cannot do without. Without one there will be no topology, and what stands in for it is
+    /// never called.
+    pub(crate) fn required<T: 'static>(
+        &self,
+        operator: &str,
+        serde: Option<SerdeRef<T>>,
+    ) -> SerdeRef<T> {
+        serde.unwrap_or_else(|| {
+            self.check::<()>(Err(TopologyError::NoSerde {
+                operator: operator.to_owned(),
+                what: format!("values of type `{}`", std::any::type_name::<T>()),
+            }));
+            Arc::new(Missing)
+        })
+    }
+
     /// Whether both are parts of one application.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.0, &other.0)
@@ -186,7 +205,26 @@ impl Builder {
             return Err(error.clone());
         }
         let mut topology = Topology::new();
-        inner.graph.write(&mut topology)?;
+        inner.graph.write(&mut topology, &DslStores::default())?;
         Ok(topology)
+    }
+}
+
+/// Stands where a serde is missing.
+struct Missing;
+
+impl<T> Serde<T> for Missing {
+    fn serialize(
+        &self,
+        _: &str,
+        _: &mut Headers,
+        _: &T,
+        _: &mut Vec<u8>,
+    ) -> Result<bool, BoxError> {
+        Err("there is no serde".into())
+    }
+
+    fn deserialize(&self, _: &str, _: &Headers, _: Option<&[u8]>) -> Result<T, BoxError> {
+        Err("there is no serde".into())
     }
 }

@@ -1,5 +1,6 @@
 //! The logical graph: what the calls of an application have asked for, before it is written into a topology.
 
+use super::stores::DslStores;
 use crate::topology::{Topology, TopologyError};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,6 +20,8 @@ pub(crate) struct Written<'a> {
     pub(crate) parents: &'a [Arc<str>],
     /// A join that takes null keys of its left side stands below it (KIP-962).
     pub(crate) null_keys_needed: bool,
+    /// What the application configures for the stores of its operators.
+    pub(crate) stores: &'a DslStores,
 }
 
 /// A node of the logical graph: one or several nodes of the topology.
@@ -80,7 +83,11 @@ impl Graph {
     }
 
     /// Writes all nodes: of those whose parents are written, the one that was added first is next.
-    pub(crate) fn write(&mut self, topology: &mut Topology) -> Result<(), TopologyError> {
+    pub(crate) fn write(
+        &mut self,
+        topology: &mut Topology,
+        stores: &DslStores,
+    ) -> Result<(), TopologyError> {
         let mut waiting: BinaryHeap<Reverse<GraphNodeId>> = self
             .nodes
             .iter()
@@ -105,6 +112,7 @@ impl Graph {
             let written = Written {
                 parents: &parents,
                 null_keys_needed: self.is_above_null_keys(id),
+                stores,
             };
             (node.write)(topology, &written)?;
             self.nodes[id.0].is_written = true;

@@ -8,16 +8,16 @@ use std::sync::Arc;
 
 /// How a stream is grouped: the serdes of keys and values, and the name of the repartition topic if one is needed.
 pub struct Grouped<K, V> {
-    pub(crate) key_serde: Option<SerdeRef<K>>,
-    pub(crate) value_serde: Option<SerdeRef<V>>,
+    pub(crate) key_serde: SerdeRef<K>,
+    pub(crate) value_serde: SerdeRef<V>,
     pub(crate) name: Option<String>,
 }
 
 impl<K, V> Clone for Grouped<K, V> {
     fn clone(&self) -> Self {
         Self {
-            key_serde: self.key_serde.clone(),
-            value_serde: self.value_serde.clone(),
+            key_serde: Arc::clone(&self.key_serde),
+            value_serde: Arc::clone(&self.value_serde),
             name: self.name.clone(),
         }
     }
@@ -35,8 +35,8 @@ impl<K: Data, V: Data> Grouped<K, V> {
     /// Keys and values are written by these serdes.
     pub fn with(key_serde: SerdeRef<K>, value_serde: SerdeRef<V>) -> Self {
         Self {
-            key_serde: Some(key_serde),
-            value_serde: Some(value_serde),
+            key_serde,
+            value_serde,
             name: None,
         }
     }

@@ -67,6 +67,11 @@ pub(crate) trait TableView<K, V> {
 
     /// How nodes read the table's values.
     fn getter(&self) -> TableGetter<K, V>;
+
+    /// How long after its end a window of the table still takes records; none of a table that has no windows.
+    fn grace_ms(&self) -> Option<i64> {
+        None
+    }
 }
 
 /// How nodes read a table's values.

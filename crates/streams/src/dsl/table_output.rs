@@ -3,7 +3,8 @@
 use crate::error::{Failure, StreamsError};
 use crate::processor::{Outputs, TaskContext};
 use crate::record::{Change, Data, Record};
-use crate::state::{Flushed, Forwarding};
+use crate::serde::Windowed;
+use crate::state::{Flushed, Forwarding, KeyValueStore, SessionStore, StateStore, WindowStore};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -19,6 +20,10 @@ pub(crate) trait GivesOn {
     fn flush(&mut self, context: &mut TaskContext) -> Result<(), StreamsError>;
 
     /// The oldest change that was given on and that nobody has taken.
+    #[allow(
+        clippy::type_complexity,
+        reason = "an alias would hide what is an Option of a Result"
+    )]
     fn take_flushed(&mut self) -> Result<Option<Flushed<Self::Key, Self::Value>>, StreamsError>;
 }
 
@@ -99,4 +104,31 @@ impl<S: GivesOn> TableOutput<S> {
             forwarded?;
         }
     }
+}
+
+macro_rules! gives_on {
+    ($($Store:ident<$K:ident, $V:ident> => $Key:ty;)*) => {$(
+        impl<$K: Data, $V: Data> GivesOn for $Store<$K, $V> {
+            type Key = $Key;
+            type Value = $V;
+
+            fn forward_flushed(&mut self, forwarding: Forwarding) -> bool {
+                Self::forward_flushed(self, forwarding)
+            }
+
+            fn flush(&mut self, context: &mut TaskContext) -> Result<(), StreamsError> {
+                StateStore::flush(self, context)
+            }
+
+            fn take_flushed(&mut self) -> Result<Option<Flushed<$Key, $V>>, StreamsError> {
+                Self::take_flushed(self)
+            }
+        }
+    )*};
+}
+
+gives_on! {
+    KeyValueStore<K, V> => K;
+    WindowStore<K, V> => Windowed<K>;
+    SessionStore<K, V> => Windowed<K>;
 }

@@ -9,7 +9,20 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-pub use crate::formats::group::TaskId;
+/// A task: a sub-topology, and a partition of its input topics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId {
+    /// Number of the sub-topology.
+    pub subtopology: i32,
+    /// Partition of the input topics.
+    pub partition: i32,
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}_{}", self.subtopology, self.partition)
+    }
+}
 
 /// A record that a task writes.
 #[derive(Debug, Clone, PartialEq, Eq)]

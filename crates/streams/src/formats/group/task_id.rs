@@ -2,14 +2,13 @@
 
 use super::super::FormatError;
 use super::super::field_reader::FieldReader;
-use std::fmt;
 
-/// A task: a sub-topology, and a partition of its input topics. As text, `0_1`.
+/// The id of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId {
-    /// Number of the sub-topology.
+    /// The number of the sub-topology.
     pub subtopology: i32,
-    /// Partition of the input topics.
+    /// The partition of the input topics.
     pub partition: i32,
 }
 
@@ -24,11 +23,5 @@ impl TaskId {
     pub(super) fn write(self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.subtopology.to_be_bytes());
         out.extend_from_slice(&self.partition.to_be_bytes());
-    }
-}
-
-impl fmt::Display for TaskId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}_{}", self.subtopology, self.partition)
     }
 }

@@ -1,0 +1,177 @@
+//! Aggregations of streams by key: the node that keeps them, and how other nodes read them.
+
+mod session;
+mod sliding;
+mod windowed;
+
+use super::table::{TableGetter, TableSwitches, TableView, ValueGetter};
+use super::table_output::TableOutput;
+use crate::error::{Failure, StreamsError};
+use crate::processor::{Node, NodeLife, TaskContext};
+use crate::record::{Change, Data, Record, ValueAndTimestamp};
+use crate::serde::SerdeRef;
+use crate::state::{KeyValueStore, Timestamped};
+use crate::topology::{Instantiation, NodeFactory};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+pub(crate) use session::{Merger, SessionAggregate, SessionView};
+pub(crate) use sliding::SlidingAggregate;
+pub(crate) use windowed::{WindowedAggregate, WindowedView, WindowsOf};
+
+/// What an aggregation makes of a key, a value and the aggregate before, if there is one.
+pub(crate) struct Aggregation<K, V, A>(Arc<AggregateFunction<K, V, A>>);
+
+type AggregateFunction<K, V, A> = dyn Fn(&K, V, Option<A>) -> Result<A, Failure> + Send + Sync;
+
+impl<K, V, A> Clone for Aggregation<K, V, A> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K, V, A> Aggregation<K, V, A> {
+    pub(crate) fn new(
+        aggregate: impl Fn(&K, V, Option<A>) -> Result<A, Failure> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(aggregate))
+    }
+
+    pub(crate) fn next(&self, key: &K, value: V, before: Option<A>) -> Result<A, Failure> {
+        (self.0)(key, value, before)
+    }
+}
+
+/// An aggregation by key, without windows, as the graph describes it.
+pub(crate) struct StreamAggregate<K, V, A> {
+    pub(crate) store: Arc<str>,
+    pub(crate) key_serde: SerdeRef<K>,
+    pub(crate) value_serde: SerdeRef<V>,
+    pub(crate) aggregate_serde: SerdeRef<A>,
+    pub(crate) switches: Arc<TableSwitches>,
+    pub(crate) aggregation: Aggregation<K, V, A>,
+}
+
+impl<K: Data, V: Data, A: Data> StreamAggregate<K, V, A> {
+    pub(crate) fn factory(self) -> NodeFactory {
+        Arc::new(move |instantiation| {
+            let store = instantiation.store::<KeyValueStore<K, A>>(&self.store)?;
+            let outputs = instantiation.outputs::<K, Change<A>>()?;
+            let output = TableOutput::new(&store, outputs, self.switches.sends_old_values());
+            Ok(instantiation.node::<K, V>(AggregateNode {
+                store,
+                output,
+                key_serde: Arc::clone(&self.key_serde),
+                value_serde: Arc::clone(&self.value_serde),
+                aggregate_serde: Arc::clone(&self.aggregate_serde),
+                aggregation: self.aggregation.clone(),
+            }))
+        })
+    }
+}
+
+struct AggregateNode<K: Data, V, A: Data> {
+    store: Rc<RefCell<KeyValueStore<K, A>>>,
+    output: TableOutput<KeyValueStore<K, A>>,
+    key_serde: SerdeRef<K>,
+    value_serde: SerdeRef<V>,
+    aggregate_serde: SerdeRef<A>,
+    aggregation: Aggregation<K, V, A>,
+}
+
+impl<K: Data, V: Data, A: Data> NodeLife for AggregateNode<K, V, A> {
+    fn flush(&mut self, context: &mut TaskContext) -> Result<(), Failure> {
+        self.output.flush(context)
+    }
+}
+
+impl<K: Data, V: Data, A: Data> Node<K, V> for AggregateNode<K, V, A> {
+    fn process(&mut self, context: &mut TaskContext, record: Record<K, V>) -> Result<(), Failure> {
+        let Record {
+            key,
+            value,
+            timestamp_ms,
+            headers,
+        } = record;
+        if self.key_serde.is_null(&key) || self.value_serde.is_null(&value) {
+            context.drop_record();
+            return Ok(());
+        }
+        let stored = self.store.borrow_mut().get_as::<Timestamped>(&key)?;
+        let timestamp_ms = stored
+            .as_ref()
+            .map_or(timestamp_ms, |stored| timestamp_ms.max(stored.timestamp_ms));
+        let before = stored.map(|stored| stored.value);
+        let old = match self.output.sends_old_values() {
+            true => before.clone(),
+            false => None,
+        };
+        let aggregate = self.aggregation.next(&key, value, before)?;
+        let new = (!self.aggregate_serde.is_null(&aggregate)).then_some(aggregate);
+        self.store
+            .borrow_mut()
+            .put_timestamped(context, &key, new.as_ref(), timestamp_ms)?;
+        let record = Record {
+            key,
+            value: Change::new(new, old),
+            timestamp_ms,
+            headers,
+        };
+        self.output.changed(context, record)
+    }
+}
+
+/// A table that its node keeps in a store of keys and values.
+pub(crate) struct StoreView {
+    store: Arc<str>,
+    switches: Arc<TableSwitches>,
+}
+
+impl StoreView {
+    pub(crate) fn key_value(store: &Arc<str>, switches: Arc<TableSwitches>) -> Self {
+        Self {
+            store: Arc::clone(store),
+            switches,
+        }
+    }
+}
+
+impl<K: Data, V: Data> TableView<K, V> for StoreView {
+    fn send_old_values(&self, _: bool) -> bool {
+        self.switches.send_old_values();
+        true
+    }
+
+    fn getter(&self) -> TableGetter<K, V> {
+        let store = Arc::clone(&self.store);
+        TableGetter {
+            stores: vec![Arc::clone(&self.store)],
+            make: Arc::new(move |instantiation| {
+                stored_values(instantiation, &store)
+                    .map(|getter| Box::new(getter) as Box<dyn ValueGetter<K, V>>)
+            }),
+        }
+    }
+}
+
+/// Reads a store of keys and values.
+pub(crate) struct StoredValues<K, V>(Rc<RefCell<KeyValueStore<K, V>>>);
+
+/// The values of the store of this name, for a node that is connected to it.
+pub(crate) fn stored_values<K: Data, V: Data>(
+    instantiation: &Instantiation<'_>,
+    store: &str,
+) -> Result<StoredValues<K, V>, StreamsError> {
+    instantiation.store(store).map(StoredValues)
+}
+
+impl<K: Data, V: Data> ValueGetter<K, V> for StoredValues<K, V> {
+    fn get(
+        &mut self,
+        _: &mut TaskContext,
+        key: &K,
+    ) -> Result<Option<ValueAndTimestamp<V>>, Failure> {
+        Ok(self.0.borrow_mut().get_as::<Timestamped>(key)?)
+    }
+}

@@ -1,0 +1,222 @@
+//! Aggregations by session: a record makes a session of its own, or grows one, or connects several.
+
+use super::Aggregation;
+use crate::dsl::SessionWindows;
+use crate::dsl::table::{TableGetter, TableSwitches, TableView, ValueGetter};
+use crate::dsl::table_output::TableOutput;
+use crate::error::Failure;
+use crate::headers::Headers;
+use crate::processor::{Node, NodeLife, TaskContext};
+use crate::record::{Change, Data, Record, ValueAndTimestamp};
+use crate::serde::{SerdeRef, Window, Windowed};
+use crate::state::SessionStore;
+use crate::topology::NodeFactory;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Makes one aggregate of those of two sessions.
+pub(crate) struct Merger<K, A>(Arc<MergeFunction<K, A>>);
+
+type MergeFunction<K, A> = dyn Fn(&K, Option<A>, A) -> A + Send + Sync;
+
+impl<K, A> Merger<K, A> {
+    pub(crate) fn new(merge: impl Fn(&K, Option<A>, A) -> A + Send + Sync + 'static) -> Self {
+        Self(Arc::new(merge))
+    }
+}
+
+impl<K, A> Clone for Merger<K, A> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+/// An aggregation by session, as the graph describes it.
+pub(crate) struct SessionAggregate<K, V, A> {
+    pub(crate) store: Arc<str>,
+    pub(crate) windows: SessionWindows,
+    pub(crate) key_serde: SerdeRef<K>,
+    pub(crate) aggregate_serde: SerdeRef<A>,
+    pub(crate) switches: Arc<TableSwitches>,
+    pub(crate) aggregation: Aggregation<K, V, A>,
+    pub(crate) merger: Merger<K, A>,
+}
+
+impl<K: Data, V: Data, A: Data> SessionAggregate<K, V, A> {
+    pub(crate) fn factory(self) -> NodeFactory {
+        Arc::new(move |instantiation| {
+            let store = instantiation.store::<SessionStore<K, A>>(&self.store)?;
+            let outputs = instantiation.outputs::<Windowed<K>, Change<A>>()?;
+            let output = TableOutput::new(&store, outputs, self.switches.sends_old_values());
+            Ok(instantiation.node::<K, V>(SessionNode {
+                store,
+                output,
+                windows: self.windows,
+                key_serde: Arc::clone(&self.key_serde),
+                aggregate_serde: Arc::clone(&self.aggregate_serde),
+                aggregation: self.aggregation.clone(),
+                merger: self.merger.clone(),
+                stream_time_ms: -1,
+            }))
+        })
+    }
+}
+
+struct SessionNode<K: Data, V, A: Data> {
+    store: Rc<RefCell<SessionStore<K, A>>>,
+    output: TableOutput<SessionStore<K, A>>,
+    windows: SessionWindows,
+    key_serde: SerdeRef<K>,
+    aggregate_serde: SerdeRef<A>,
+    aggregation: Aggregation<K, V, A>,
+    merger: Merger<K, A>,
+    /// The largest timestamp that this node has seen.
+    stream_time_ms: i64,
+}
+
+impl<K: Data, V: Data, A: Data> NodeLife for SessionNode<K, V, A> {
+    fn flush(&mut self, context: &mut TaskContext) -> Result<(), Failure> {
+        self.output.flush(context)
+    }
+}
+
+impl<K: Data, V: Data, A: Data> Node<K, V> for SessionNode<K, V, A> {
+    fn process(&mut self, context: &mut TaskContext, record: Record<K, V>) -> Result<(), Failure> {
+        let Record {
+            key,
+            value,
+            timestamp_ms,
+            headers,
+        } = record;
+        if self.key_serde.is_null(&key) {
+            context.drop_record();
+            return Ok(());
+        }
+        self.stream_time_ms = self.stream_time_ms.max(timestamp_ms);
+        let gap_ms = self.windows.gap_ms;
+        let sessions: Vec<(Windowed<K>, A)> = self
+            .store
+            .borrow_mut()
+            .find_sessions(
+                &key,
+                timestamp_ms.saturating_sub(gap_ms),
+                timestamp_ms.saturating_add(gap_ms),
+            )?
+            .collect::<Result<_, _>>()?;
+        let alone = Window::of_session(timestamp_ms, timestamp_ms);
+        let mut window = alone;
+        let mut merged = None;
+        for (session, aggregate) in &sessions {
+            window = Window::of_session(
+                window.start_ms.min(session.window.start_ms),
+                window.end_ms.max(session.window.end_ms),
+            );
+            merged = Some((self.merger.0)(&key, merged, aggregate.clone()));
+        }
+        let closed_ms = self
+            .stream_time_ms
+            .saturating_sub(self.windows.grace_ms)
+            .saturating_sub(gap_ms);
+        if window.end_ms < closed_ms {
+            context.drop_record();
+            return Ok(());
+        }
+        if window != alone {
+            for (session, aggregate) in sessions {
+                self.store.borrow_mut().remove(context, &session)?;
+                self.changed(context, session, (None, Some(aggregate)), &headers)?;
+            }
+        }
+        let aggregate = self.aggregation.next(&key, value, merged)?;
+        let new = (!self.aggregate_serde.is_null(&aggregate)).then_some(aggregate);
+        let session = Windowed::new(key, window);
+        self.store
+            .borrow_mut()
+            .put(context, &session, new.as_ref())?;
+        self.changed(context, session, (new, None), &headers)
+    }
+}
+
+impl<K: Data, V, A: Data> SessionNode<K, V, A> {
+    /// A session has another aggregate; the time of the change is the session's end.
+    fn changed(
+        &self,
+        context: &mut TaskContext,
+        session: Windowed<K>,
+        (new, old): (Option<A>, Option<A>),
+        headers: &Headers,
+    ) -> Result<(), Failure> {
+        let record = Record {
+            timestamp_ms: session.window.end_ms,
+            key: session,
+            value: Change::new(new, old),
+            headers: headers.clone(),
+        };
+        self.output.changed(context, record)
+    }
+}
+
+/// A table of sessions that its node keeps in a session store.
+pub(crate) struct SessionView {
+    store: Arc<str>,
+    switches: Arc<TableSwitches>,
+    windows: SessionWindows,
+}
+
+impl SessionView {
+    pub(crate) fn new(
+        store: &Arc<str>,
+        switches: Arc<TableSwitches>,
+        windows: SessionWindows,
+    ) -> Self {
+        Self {
+            store: Arc::clone(store),
+            switches,
+            windows,
+        }
+    }
+}
+
+impl<K: Data, A: Data> TableView<Windowed<K>, A> for SessionView {
+    fn send_old_values(&self, _: bool) -> bool {
+        self.switches.send_old_values();
+        true
+    }
+
+    fn getter(&self) -> TableGetter<Windowed<K>, A> {
+        let store = Arc::clone(&self.store);
+        TableGetter {
+            stores: vec![Arc::clone(&self.store)],
+            make: Arc::new(move |instantiation| {
+                let store = instantiation.store::<SessionStore<K, A>>(&store)?;
+                Ok(Box::new(StoredSessions(store)) as Box<dyn ValueGetter<Windowed<K>, A>>)
+            }),
+        }
+    }
+
+    fn grace_ms(&self) -> Option<i64> {
+        Some(self.windows.grace_ms.saturating_add(self.windows.gap_ms))
+    }
+}
+
+/// Reads a session store. A session's time is its end.
+struct StoredSessions<K, A>(Rc<RefCell<SessionStore<K, A>>>);
+
+impl<K: Data, A: Data> ValueGetter<Windowed<K>, A> for StoredSessions<K, A> {
+    fn get(
+        &mut self,
+        _: &mut TaskContext,
+        session: &Windowed<K>,
+    ) -> Result<Option<ValueAndTimestamp<A>>, Failure> {
+        let (start_ms, end_ms) = (session.window.start_ms, session.window.end_ms);
+        let aggregate = self
+            .0
+            .borrow_mut()
+            .fetch_session(&session.key, start_ms, end_ms)?;
+        Ok(aggregate.map(|value| ValueAndTimestamp {
+            value,
+            timestamp_ms: end_ms,
+        }))
+    }
+}

@@ -1,0 +1,184 @@
+//! `SessionWindowedKStream`: records by key and session.
+
+use super::KGroupedStream;
+use crate::dsl::aggregate::{Aggregation, Merger, SessionAggregate, SessionView};
+use crate::dsl::stores::session_store;
+use crate::dsl::table::TableSwitches;
+use crate::dsl::{KTable, Materialized, SessionWindows};
+use crate::record::Data;
+use crate::serde::{DefaultSerde, Windowed, session_windowed};
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Records by key and session.
+pub struct SessionWindowedKStream<K, V> {
+    group: KGroupedStream<K, V>,
+    windows: SessionWindows,
+}
+
+impl<K, V> fmt::Debug for SessionWindowedKStream<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionWindowedKStream")
+            .field("windows", &self.windows)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K: Data, V: Data> KGroupedStream<K, V> {
+    /// The records by sessions: spans with gaps of at most the inactivity gap.
+    pub fn windowed_by_sessions(&self, windows: SessionWindows) -> SessionWindowedKStream<K, V> {
+        self.builder.check(windows.check(&self.name));
+        SessionWindowedKStream {
+            group: self.clone(),
+            windows,
+        }
+    }
+}
+
+impl<K: Data, V: Data> SessionWindowedKStream<K, V> {
+    /// How many records each session has.
+    pub fn count(&self) -> KTable<Windowed<K>, i64> {
+        self.counted(Materialized::default())
+    }
+
+    /// How many records each session has, kept as `materialized` says.
+    pub fn count_with(&self, materialized: Materialized<K, i64>) -> KTable<Windowed<K>, i64> {
+        if materialized.name.is_none() {
+            // Kafka Streams draws a number here that it does not use.
+            self.group.builder.new_store_name("KSTREAM-AGGREGATE-");
+        }
+        self.counted(materialized)
+    }
+
+    fn counted(&self, materialized: Materialized<K, i64>) -> KTable<Windowed<K>, i64> {
+        let value_serde = materialized.values();
+        self.aggregated(
+            "KSTREAM-AGGREGATE-",
+            materialized.with_value_serde(value_serde),
+            Aggregation::new(|_: &K, _: V, count: Option<i64>| Ok(count.unwrap_or(0) + 1)),
+            Merger::new(|_: &K, left: Option<i64>, right: i64| left.unwrap_or(0) + right),
+        )
+    }
+
+    /// The values of each session, made one by `reducer`.
+    pub fn reduce(
+        &self,
+        reducer: impl Fn(&V, &V) -> V + Send + Sync + 'static,
+    ) -> KTable<Windowed<K>, V> {
+        self.reduce_with(reducer, Materialized::default())
+    }
+
+    /// As `reduce`, kept as `materialized` says.
+    pub fn reduce_with(
+        &self,
+        reducer: impl Fn(&V, &V) -> V + Send + Sync + 'static,
+        materialized: Materialized<K, V>,
+    ) -> KTable<Windowed<K>, V> {
+        let value_serde = materialized
+            .value_serde
+            .clone()
+            .unwrap_or_else(|| Arc::clone(&self.group.value_serde));
+        let reducer = Arc::new(reducer);
+        let merging = Arc::clone(&reducer);
+        self.aggregated(
+            "KSTREAM-REDUCE-",
+            materialized.with_value_serde(value_serde),
+            Aggregation::new(move |_: &K, value: V, reduced: Option<V>| {
+                Ok(match reduced {
+                    Some(reduced) => reducer(&reduced, &value),
+                    None => value,
+                })
+            }),
+            Merger::new(move |_: &K, left: Option<V>, right: V| match left {
+                Some(left) => merging(&left, &right),
+                None => right,
+            }),
+        )
+    }
+
+    /// An aggregate of the values of each session; `merger` makes one of two sessions that a record connects.
+    pub fn aggregate<A: Data + DefaultSerde>(
+        &self,
+        initializer: impl Fn() -> A + Send + Sync + 'static,
+        aggregator: impl Fn(&K, &V, A) -> A + Send + Sync + 'static,
+        merger: impl Fn(&K, A, A) -> A + Send + Sync + 'static,
+    ) -> KTable<Windowed<K>, A> {
+        let materialized = Materialized::default().with_value_serde(A::serde());
+        self.aggregate_with(initializer, aggregator, merger, materialized)
+    }
+
+    /// As `aggregate`, kept as `materialized` says, which must have a serde for the aggregate.
+    pub fn aggregate_with<A: Data>(
+        &self,
+        initializer: impl Fn() -> A + Send + Sync + 'static,
+        aggregator: impl Fn(&K, &V, A) -> A + Send + Sync + 'static,
+        merger: impl Fn(&K, A, A) -> A + Send + Sync + 'static,
+        materialized: Materialized<K, A>,
+    ) -> KTable<Windowed<K>, A> {
+        let initializer = Arc::new(initializer);
+        let first = Arc::clone(&initializer);
+        self.aggregated(
+            "KSTREAM-AGGREGATE-",
+            materialized,
+            Aggregation::new(move |key: &K, value: V, aggregate: Option<A>| {
+                Ok(aggregator(
+                    key,
+                    &value,
+                    aggregate.unwrap_or_else(|| initializer()),
+                ))
+            }),
+            Merger::new(move |key: &K, left: Option<A>, right: A| {
+                merger(key, left.unwrap_or_else(|| first()), right)
+            }),
+        )
+    }
+
+    fn aggregated<A: Data>(
+        &self,
+        prefix: &str,
+        mut materialized: Materialized<K, A>,
+        aggregation: Aggregation<K, V, A>,
+        merger: Merger<K, A>,
+    ) -> KTable<Windowed<K>, A> {
+        let builder = &self.group.builder;
+        let queryable_store = materialized.name.as_deref().map(Arc::from);
+        let store = self.group.store_name(materialized.name.as_deref(), prefix);
+        let name = builder.new_name(prefix);
+        let value_serde = builder.required(&name, materialized.value_serde.clone());
+        let key_serde = materialized
+            .key_serde
+            .get_or_insert_with(|| Arc::clone(&self.group.key_serde))
+            .clone();
+        let switches = TableSwitches::new(true);
+        let factory = SessionAggregate {
+            store: Arc::clone(&store),
+            windows: self.windows,
+            key_serde: Arc::clone(&self.group.key_serde),
+            aggregate_serde: Arc::clone(&value_serde),
+            switches: Arc::clone(&switches),
+            aggregation,
+            merger,
+        }
+        .factory();
+        let retention_ms = self.windows.gap_ms.saturating_add(self.windows.grace_ms);
+        let make_store = session_store(
+            &store,
+            &materialized,
+            &key_serde,
+            &value_serde,
+            retention_ms,
+        );
+        let (node, sources) = self.group.add_aggregate(&name, &store, make_store, factory);
+        KTable {
+            builder: builder.clone(),
+            name,
+            node,
+            sources,
+            key_serde: Some(session_windowed(key_serde)),
+            value_serde: Some(value_serde),
+            queryable_store,
+            view: Rc::new(SessionView::new(&store, switches, self.windows)),
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! `TimeWindowedKStream`: records by key and window of time.
+
+use super::KGroupedStream;
+use crate::dsl::aggregate::{
+    Aggregation, SlidingAggregate, WindowedAggregate, WindowedView, WindowsOf,
+};
+use crate::dsl::stores::window_store;
+use crate::dsl::table::TableSwitches;
+use crate::dsl::{KTable, Materialized, SlidingWindows, TimeWindows, UnlimitedWindows};
+use crate::record::Data;
+use crate::serde::{DefaultSerde, Windowed, time_windowed};
+use crate::topology::{NodeFactory, TopologyError};
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Records by key and window of time.
+pub struct TimeWindowedKStream<K, V> {
+    group: KGroupedStream<K, V>,
+    windows: Windows,
+}
+
+/// Windows that an aggregation can have.
+#[derive(Debug, Clone, Copy)]
+enum Windows {
+    Aligned(WindowsOf),
+    Sliding(SlidingWindows),
+}
+
+impl<K, V> fmt::Debug for TimeWindowedKStream<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TimeWindowedKStream")
+            .field("windows", &self.windows)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K: Data, V: Data> KGroupedStream<K, V> {
+    /// The records by windows that follow one another, or overlap.
+    pub fn windowed_by(&self, windows: TimeWindows) -> TimeWindowedKStream<K, V> {
+        self.builder.check(windows.check(&self.name));
+        self.windowed(Windows::Aligned(WindowsOf::Time(windows)))
+    }
+
+    /// The records by windows that slide with them.
+    pub fn windowed_by_sliding(&self, windows: SlidingWindows) -> TimeWindowedKStream<K, V> {
+        self.builder.check(windows.check(&self.name));
+        self.windowed(Windows::Sliding(windows))
+    }
+
+    /// The records in one window without an end.
+    pub fn windowed_by_unlimited(&self, windows: UnlimitedWindows) -> TimeWindowedKStream<K, V> {
+        self.windowed(Windows::Aligned(WindowsOf::Unlimited(windows)))
+    }
+
+    fn windowed(&self, windows: Windows) -> TimeWindowedKStream<K, V> {
+        TimeWindowedKStream {
+            group: self.clone(),
+            windows,
+        }
+    }
+}
+
+impl Windows {
+    /// How long a window is, as keys of it say.
+    const fn size_ms(self) -> i64 {
+        match self {
+            Self::Aligned(windows) => windows.size_ms(),
+            Self::Sliding(windows) => windows.time_difference_ms,
+        }
+    }
+
+    /// How long a window must be kept.
+    const fn retention_ms(self) -> i64 {
+        match self {
+            Self::Aligned(windows) => windows.size_ms().saturating_add(windows.grace_ms()),
+            Self::Sliding(windows) => windows
+                .time_difference_ms
+                .saturating_mul(2)
+                .saturating_add(windows.grace_ms),
+        }
+    }
+
+    const fn grace_ms(self) -> i64 {
+        match self {
+            Self::Aligned(windows) => windows.grace_ms(),
+            Self::Sliding(windows) => windows.grace_ms,
+        }
+    }
+}
+
+impl<K: Data, V: Data> TimeWindowedKStream<K, V> {
+    /// How many records each key has in each window.
+    pub fn count(&self) -> KTable<Windowed<K>, i64> {
+        self.counted(Materialized::default())
+    }
+
+    /// How many records each key has in each window, kept as `materialized` says.
+    pub fn count_with(&self, materialized: Materialized<K, i64>) -> KTable<Windowed<K>, i64> {
+        if materialized.name.is_none() {
+            // Kafka Streams draws a number here that it does not use.
+            self.group.builder.new_store_name("KSTREAM-AGGREGATE-");
+        }
+        self.counted(materialized)
+    }
+
+    fn counted(&self, materialized: Materialized<K, i64>) -> KTable<Windowed<K>, i64> {
+        let value_serde = materialized.values();
+        self.aggregated(
+            "KSTREAM-AGGREGATE-",
+            materialized.with_value_serde(value_serde),
+            Aggregation::new(|_: &K, _: V, count: Option<i64>| Ok(count.unwrap_or(0) + 1)),
+        )
+    }
+
+    /// The values of each key and window, made one by `reducer`.
+    pub fn reduce(
+        &self,
+        reducer: impl Fn(&V, &V) -> V + Send + Sync + 'static,
+    ) -> KTable<Windowed<K>, V> {
+        self.reduce_with(reducer, Materialized::default())
+    }
+
+    /// As `reduce`, kept as `materialized` says.
+    pub fn reduce_with(
+        &self,
+        reducer: impl Fn(&V, &V) -> V + Send + Sync + 'static,
+        materialized: Materialized<K, V>,
+    ) -> KTable<Windowed<K>, V> {
+        let value_serde = materialized
+            .value_serde
+            .clone()
+            .unwrap_or_else(|| Arc::clone(&self.group.value_serde));
+        self.aggregated(
+            "KSTREAM-REDUCE-",
+            materialized.with_value_serde(value_serde),
+            Aggregation::new(move |_: &K, value: V, reduced: Option<V>| {
+                Ok(match reduced {
+                    Some(reduced) => reducer(&reduced, &value),
+                    None => value,
+                })
+            }),
+        )
+    }
+
+    /// An aggregate of the values of each key and window.
+    pub fn aggregate<A: Data + DefaultSerde>(
+        &self,
+        initializer: impl Fn() -> A + Send + Sync + 'static,
+        aggregator: impl Fn(&K, &V, A) -> A + Send + Sync + 'static,
+    ) -> KTable<Windowed<K>, A> {
+        let materialized = Materialized::default().with_value_serde(A::serde());
+        self.aggregate_with(initializer, aggregator, materialized)
+    }
+
+    /// As `aggregate`, kept as `materialized` says, which must have a serde for the aggregate.
+    pub fn aggregate_with<A: Data>(
+        &self,
+        initializer: impl Fn() -> A + Send + Sync + 'static,
+        aggregator: impl Fn(&K, &V, A) -> A + Send + Sync + 'static,
+        materialized: Materialized<K, A>,
+    ) -> KTable<Windowed<K>, A> {
+        self.aggregated(
+            "KSTREAM-AGGREGATE-",
+            materialized,
+            Aggregation::new(move |key: &K, value: V, aggregate: Option<A>| {
+                Ok(aggregator(
+                    key,
+                    &value,
+                    aggregate.unwrap_or_else(&initializer),
+                ))
+            }),
+        )
+    }
+
+    fn aggregated<A: Data>(
+        &self,
+        prefix: &str,
+        mut materialized: Materialized<K, A>,
+        aggregation: Aggregation<K, V, A>,
+    ) -> KTable<Windowed<K>, A> {
+        let builder = &self.group.builder;
+        let queryable_store = materialized.name.as_deref().map(Arc::from);
+        let store = self.group.store_name(materialized.name.as_deref(), prefix);
+        let name = builder.new_name(prefix);
+        let value_serde = builder.required(&name, materialized.value_serde.clone());
+        let key_serde = materialized
+            .key_serde
+            .get_or_insert_with(|| Arc::clone(&self.group.key_serde))
+            .clone();
+        self.check_retention(&name, materialized.retention_ms);
+        let switches = TableSwitches::new(true);
+        let factory: NodeFactory = match self.windows {
+            Windows::Aligned(windows) => WindowedAggregate {
+                store: Arc::clone(&store),
+                windows,
+                key_serde: Arc::clone(&self.group.key_serde),
+                aggregate_serde: Arc::clone(&value_serde),
+                switches: Arc::clone(&switches),
+                aggregation,
+            }
+            .factory(),
+            Windows::Sliding(windows) => SlidingAggregate {
+                store: Arc::clone(&store),
+                windows,
+                key_serde: Arc::clone(&self.group.key_serde),
+                aggregate_serde: Arc::clone(&value_serde),
+                switches: Arc::clone(&switches),
+                aggregation,
+            }
+            .factory(),
+        };
+        let times = (self.windows.size_ms(), self.windows.retention_ms());
+        let make_store = window_store(&store, &materialized, &key_serde, &value_serde, times);
+        let (node, sources) = self.group.add_aggregate(&name, &store, make_store, factory);
+        KTable {
+            builder: builder.clone(),
+            name,
+            node,
+            sources,
+            key_serde: Some(time_windowed(key_serde, self.windows.size_ms())),
+            value_serde: Some(value_serde),
+            queryable_store,
+            view: Rc::new(WindowedView::new(&store, switches, self.windows.grace_ms())),
+        }
+    }
+
+    fn check_retention(&self, operator: &str, retention_ms: Option<i64>) {
+        let needed_ms = self.windows.retention_ms();
+        if let Some(retention_ms) = retention_ms.filter(|retention_ms| *retention_ms < needed_ms) {
+            self.group
+                .builder
+                .check::<()>(Err(TopologyError::Operator {
+                    operator: operator.to_owned(),
+                    problem: format!(
+                        "a retention of {retention_ms} ms is shorter than the windows with their grace; \
+                         choose at least {needed_ms} ms"
+                    ),
+                }));
+        }
+    }
+}

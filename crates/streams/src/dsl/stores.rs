@@ -1,0 +1,118 @@
+//! The stores of the DSL's operators, by the application's wishes and its configuration.
+
+use super::Materialized;
+use crate::record::Data;
+use crate::serde::SerdeRef;
+use crate::state::{
+    DslStoreFormat, KeyValueSupplier, SessionSupplier, StoreBuilder, StoreType, Stores,
+    WindowSupplier,
+};
+use std::sync::Arc;
+
+/// What an application configures for the stores that its operators make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DslStores {
+    /// `dsl.store.format`: whether rows have headers (KIP-1271).
+    pub format: DslStoreFormat,
+    /// `dsl.store.suppliers.class`: where rows are kept.
+    pub store_type: StoreType,
+}
+
+impl Default for DslStores {
+    fn default() -> Self {
+        Self {
+            format: DslStoreFormat::Timestamped,
+            store_type: StoreType::Persistent,
+        }
+    }
+}
+
+/// Makes the builder of a store once the configuration is known.
+pub(crate) type MakeStore = Arc<dyn Fn(&DslStores) -> Arc<dyn StoreBuilder>>;
+
+/// The key-value store of a table or an aggregation.
+pub(crate) fn key_value_store<K: Data, V: Data>(
+    name: &Arc<str>,
+    materialized: &Materialized<K, V>,
+    key_serde: &SerdeRef<K>,
+    value_serde: &SerdeRef<V>,
+) -> MakeStore {
+    let (name, materialized) = (Arc::clone(name), materialized.clone());
+    let (key_serde, value_serde) = (Arc::clone(key_serde), Arc::clone(value_serde));
+    Arc::new(move |stores| {
+        let store_type = materialized.store_type.unwrap_or(stores.store_type);
+        let mut builder = Stores::timestamped_key_value_store_builder(
+            KeyValueSupplier::new(&name, store_type, stores.format),
+            Arc::clone(&key_serde),
+            Arc::clone(&value_serde),
+        );
+        if materialized.is_cached {
+            builder = builder.with_caching_enabled();
+        }
+        Arc::new(match &materialized.logging {
+            Some(configs) => builder.with_logging_enabled(configs.clone()),
+            None => builder.with_logging_disabled(),
+        })
+    })
+}
+
+/// The store of an aggregation by windows of `size_ms`, kept for `retention_ms` unless the application says otherwise.
+pub(crate) fn window_store<K: Data, V: Data>(
+    name: &Arc<str>,
+    materialized: &Materialized<K, V>,
+    key_serde: &SerdeRef<K>,
+    value_serde: &SerdeRef<V>,
+    (size_ms, retention_ms): (i64, i64),
+) -> MakeStore {
+    let (name, materialized) = (Arc::clone(name), materialized.clone());
+    let (key_serde, value_serde) = (Arc::clone(key_serde), Arc::clone(value_serde));
+    Arc::new(move |stores| {
+        let store_type = materialized.store_type.unwrap_or(stores.store_type);
+        let retention_ms = materialized.retention_ms.unwrap_or(retention_ms);
+        let mut builder = Stores::timestamped_window_store_builder(
+            WindowSupplier::new(&name, store_type, stores.format, retention_ms, size_ms),
+            Arc::clone(&key_serde),
+            Arc::clone(&value_serde),
+        );
+        if materialized.is_cached {
+            builder = builder.with_caching_enabled();
+        }
+        Arc::new(match &materialized.logging {
+            Some(configs) => builder.with_logging_enabled(configs.clone()),
+            None => builder.with_logging_disabled(),
+        })
+    })
+}
+
+/// The store of an aggregation by sessions, kept for `retention_ms` unless the application says otherwise.
+pub(crate) fn session_store<K: Data, V: Data>(
+    name: &Arc<str>,
+    materialized: &Materialized<K, V>,
+    key_serde: &SerdeRef<K>,
+    value_serde: &SerdeRef<V>,
+    retention_ms: i64,
+) -> MakeStore {
+    let (name, materialized) = (Arc::clone(name), materialized.clone());
+    let (key_serde, value_serde) = (Arc::clone(key_serde), Arc::clone(value_serde));
+    Arc::new(move |stores| {
+        let store_type = materialized.store_type.unwrap_or(stores.store_type);
+        let retention_ms = materialized.retention_ms.unwrap_or(retention_ms);
+        // Rows of sessions have no timestamps: without headers they are plain.
+        let format = match stores.format {
+            DslStoreFormat::Headers => DslStoreFormat::Headers,
+            _ => DslStoreFormat::Plain,
+        };
+        let mut builder = Stores::session_store_builder(
+            SessionSupplier::new(&name, store_type, format, retention_ms),
+            Arc::clone(&key_serde),
+            Arc::clone(&value_serde),
+        );
+        if materialized.is_cached {
+            builder = builder.with_caching_enabled();
+        }
+        Arc::new(match &materialized.logging {
+            Some(configs) => builder.with_logging_enabled(configs.clone()),
+            None => builder.with_logging_disabled(),
+        })
+    })
+}
