@@ -16,14 +16,19 @@
 //! - What expired is neither read nor restored.
 
 mod base;
+pub(crate) mod buffer_builders;
+mod buffered;
 mod byte_store;
 mod bytes;
 mod codec;
 mod fault;
 mod format;
+pub(crate) mod grace_buffer;
 mod key_value;
 mod key_value_rows;
 mod layers;
+mod opening;
+pub(crate) mod outer_join;
 mod segments;
 mod sequence;
 mod session;
@@ -31,6 +36,7 @@ mod state_store;
 mod storage;
 mod store_builders;
 mod stores;
+pub(crate) mod suppress_buffer;
 mod time_first;
 mod versioned;
 mod versioned_rows;

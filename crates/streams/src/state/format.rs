@@ -138,7 +138,7 @@ const fn older(name: &'static str, prefix: &'static [u8]) -> OlderFamily {
     OlderFamily { name, prefix }
 }
 
-fn borrow(header: &Header) -> record::Header<'_> {
+pub(crate) fn borrow(header: &Header) -> record::Header<'_> {
     record::Header {
         key: header.key.as_bytes(),
         value: header.value.as_deref(),

@@ -1,4 +1,8 @@
 //! Stores of every kind, in memory and on disk, under all layers, against scripts and simple models.
 
+mod buffers;
 mod key_value;
+mod session;
+mod versioned;
+mod window;
 mod world;

@@ -189,6 +189,20 @@ impl<B: Backend> VersionedRows<B> {
         }
     }
 
+    /// Keeps when a key was deleted of which no newer version is known. A row that covers nothing does so.
+    fn keep_tombstone(&mut self, key: &[u8], timestamp_ms: i64) -> Result<(), StoreFault> {
+        self.change_row(key, timestamp_ms, |row| match row {
+            None => VersionedRow::new(None, timestamp_ms, timestamp_ms).to_bytes(),
+            Some(mut row) => {
+                let end_ms = row.next_timestamp_ms();
+                if end_ms < timestamp_ms {
+                    row.insert_as_latest(None, end_ms, timestamp_ms);
+                }
+                row.to_bytes()
+            }
+        })
+    }
+
     /// Puts a version into the row of a segment that has one of its time.
     fn put_into_row(
         &mut self,
@@ -262,6 +276,8 @@ impl<B: Backend> VersionedBytes for VersionedRows<B> {
                 let old = latest.value.to_vec();
                 if timestamp_ms > latest_ms {
                     self.add_ended(key, Some(&old), latest_ms, timestamp_ms)?;
+                } else if value.is_none() {
+                    self.keep_tombstone(key, timestamp_ms)?;
                 }
                 self.put_latest(key, value, timestamp_ms)?;
                 return Ok(VersionedPut::Latest);
@@ -293,18 +309,17 @@ impl<B: Backend> VersionedBytes for VersionedRows<B> {
         let Some(next_ms) = next_ms else {
             match value {
                 Some(_) => self.put_latest(key, value, timestamp_ms)?,
-                // A row that covers nothing keeps when the key was deleted.
-                None => self.change_row(key, timestamp_ms, |row| match row {
-                    None => VersionedRow::new(None, timestamp_ms, timestamp_ms).to_bytes(),
-                    Some(row) => end_with_tombstone(row, timestamp_ms),
-                })?,
+                None => self.keep_tombstone(key, timestamp_ms)?,
             }
             return Ok(VersionedPut::Latest);
         };
         self.change_row(key, next_ms, |row| match row {
             None => VersionedRow::new(value, timestamp_ms, next_ms).to_bytes(),
             Some(mut row) => {
-                row.insert_as_earliest(timestamp_ms, value);
+                match row.next_timestamp_ms() <= timestamp_ms {
+                    true => row.insert_as_latest(value, timestamp_ms, next_ms),
+                    false => row.insert_as_earliest(timestamp_ms, value),
+                }
                 row.to_bytes()
             }
         })?;
@@ -402,16 +417,6 @@ impl<B: Backend> VersionedBytes for VersionedRows<B> {
     fn close(&mut self) -> Result<(), StoreFault> {
         self.backend.close()
     }
-}
-
-/// A row whose newest version is followed by a tombstone of `timestamp_ms`, after which nothing is known.
-fn end_with_tombstone(row: VersionedRow<'_>, timestamp_ms: i64) -> Vec<u8> {
-    let mut row = row;
-    if row.next_timestamp_ms() < timestamp_ms {
-        let next_ms = row.next_timestamp_ms();
-        row.insert_as_latest(None, next_ms, timestamp_ms);
-    }
-    row.to_bytes()
 }
 
 fn own(found: FoundVersion<'_>) -> Option<StoredVersion> {

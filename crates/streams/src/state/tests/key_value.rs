@@ -398,7 +398,7 @@ const ON_DISK: Variant = Variant {
     cache_bytes: 0,
 };
 
-fn offsets(offset: i64) -> Offsets {
+pub(super) fn offsets(offset: i64) -> Offsets {
     Offsets::from([((Arc::from("t"), 7), offset)])
 }
 
@@ -639,7 +639,7 @@ fn follow(variant: Variant, steps: &[Step]) {
 }
 
 proptest! {
-    #![proptest_config(trials::property(64))]
+    #![proptest_config(trials::property(48))]
 
     #[test]
     fn a_store_is_a_map(steps in proptest::collection::vec(step(), 0..80), variant in 0..VARIANTS.len()) {

@@ -1,0 +1,465 @@
+//! Window stores.
+
+use super::world::{VARIANTS, Variant, World, hex, restored};
+use crate::headers::Headers;
+use crate::serde::{DefaultSerde as _, Window, Windowed};
+use crate::state::{
+    Direction, DslStoreFormat, Forwarding, Plain, StateStore, StoreType, Stores, TimeFirst,
+    WindowStore, WindowStoreBuilder, WindowSupplier, WithHeaders,
+};
+use bytes::Bytes;
+use proptest::prelude::*;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+type Store = WindowStore<String, String>;
+
+const RETENTION_MS: i64 = 200_000;
+const SIZE_MS: i64 = 1000;
+const INTERVAL_MS: i64 = 100_000;
+
+const IN_MEMORY: Variant = Variant {
+    store_type: StoreType::InMemory,
+    is_cached: false,
+    cache_bytes: 0,
+};
+
+fn supplier(store_type: StoreType, time_first: TimeFirst) -> WindowSupplier {
+    let format = DslStoreFormat::Timestamped;
+    WindowSupplier::new("s", store_type, format, RETENTION_MS, SIZE_MS).with_time_first(time_first)
+}
+
+fn builder(variant: Variant, supplier: WindowSupplier) -> WindowStoreBuilder<String, String> {
+    let builder =
+        Stores::timestamped_window_store_builder(supplier, String::serde(), String::serde());
+    match variant.is_cached {
+        true => builder.with_caching_enabled(),
+        false => builder,
+    }
+}
+
+fn put(
+    world: &mut World,
+    store: &Rc<RefCell<Store>>,
+    key: &str,
+    value: Option<&str>,
+    start_ms: i64,
+) {
+    let value = value.map(str::to_owned);
+    store
+        .borrow_mut()
+        .put(
+            &mut world.context,
+            &key.to_owned(),
+            value.as_ref(),
+            start_ms,
+        )
+        .expect("put");
+}
+
+fn values(store: &Rc<RefCell<Store>>, key: &str, from_ms: i64, to_ms: i64) -> Vec<(i64, String)> {
+    store
+        .borrow_mut()
+        .fetch(&key.to_owned(), from_ms..=to_ms)
+        .expect("fetch")
+        .map(|row| row.expect("row"))
+        .collect()
+}
+
+#[test]
+fn rows_expire_by_the_latest_start() {
+    for variant in VARIANTS {
+        for time_first in [TimeFirst::No, TimeFirst::WithIndex, TimeFirst::WithoutIndex] {
+            let mut world = World::new(variant.cache_bytes);
+            let (store, life) =
+                world.build::<Store>(&builder(variant, supplier(variant.store_type, time_first)));
+            put(&mut world, &store, "k", Some("a"), 0);
+            put(&mut world, &store, "k", Some("b"), 50_000);
+            put(&mut world, &store, "k", Some("c"), 200_000);
+            // What starts the retention before the latest start is not seen, although its segment is there.
+            let own = |start_ms: i64, value: &str| (start_ms, value.to_owned());
+            assert_eq!(
+                values(&store, "k", 0, i64::MAX),
+                [own(50_000, "b"), own(200_000, "c")]
+            );
+            assert_eq!(
+                store
+                    .borrow_mut()
+                    .fetch_one(&"k".to_owned(), 0)
+                    .expect("got"),
+                None
+            );
+            put(&mut world, &store, "k", Some("d"), 400_000);
+            assert_eq!(values(&store, "k", 0, i64::MAX), [own(400_000, "d")]);
+            life.borrow_mut()
+                .flush(&mut world.context)
+                .expect("flushed");
+            assert_eq!(world.context.metrics.dropped_records, 0);
+            // A segment that has expired takes nothing.
+            put(&mut world, &store, "k", Some("e"), 199_999);
+            put(&mut world, &store, "k", Some("f"), 200_001);
+            life.borrow_mut()
+                .flush(&mut world.context)
+                .expect("flushed");
+            assert_eq!(
+                world.context.metrics.dropped_records, 1,
+                "{variant:?} {time_first:?}"
+            );
+            assert_eq!(
+                values(&store, "k", 0, i64::MAX),
+                [own(200_001, "f"), own(400_000, "d")]
+            );
+        }
+    }
+}
+
+#[test]
+fn duplicates_are_numbered_by_the_store_and_by_the_changelog() {
+    for store_type in [StoreType::InMemory, StoreType::Persistent] {
+        let mut world = World::new(0);
+        let supplier = supplier(store_type, TimeFirst::No).retaining_duplicates();
+        let (store, _) = world.build::<Store>(&builder(IN_MEMORY, supplier));
+        put(&mut world, &store, "k", Some("a"), 1000);
+        put(&mut world, &store, "k", None, 1000);
+        put(&mut world, &store, "k", Some("b"), 1000);
+        let own = |value: &str| (1000, value.to_owned());
+        assert_eq!(values(&store, "k", 0, 2000), [own("a"), own("b")]);
+        let keys: Vec<_> = world
+            .drain()
+            .iter()
+            .map(|record| {
+                let key = record.key.as_deref().map(hex).unwrap_or_default();
+                (key, record.value.is_some())
+            })
+            .collect();
+        let key = |number: &str| format!("6b00000000000003e8{number}");
+        let expected = [
+            (key("00000001"), true),
+            (key("00000002"), false),
+            (key("00000003"), true),
+        ];
+        assert_eq!(keys, expected);
+    }
+}
+
+#[test]
+fn rows_of_join_windows_log_the_headers_of_their_record() {
+    let mut headers = Headers::new();
+    headers.add("h", Bytes::from_static(b"1"));
+    let mut world = World::new(0);
+    let supplier = WindowSupplier {
+        format: DslStoreFormat::Plain,
+        ..supplier(StoreType::Persistent, TimeFirst::No).retaining_duplicates()
+    };
+    let builder = Stores::window_store_builder(supplier, String::serde(), String::serde());
+    let (store, _) = world.build::<Store>(&builder.logging_record_headers());
+    world.record(1234, headers.clone());
+    put(&mut world, &store, "k", Some("v"), 1000);
+    let record = world.drain().remove(0);
+    assert_eq!(record.headers, headers);
+    assert_eq!(record.timestamp_ms, Some(1234));
+    assert_eq!(record.value.as_deref(), Some(&b"v"[..]));
+}
+
+#[test]
+fn headers_are_kept_in_windows() {
+    for store_type in [StoreType::InMemory, StoreType::Persistent] {
+        let mut headers = Headers::new();
+        headers.add("h", Bytes::from_static(b"1"));
+        let mut world = World::new(0);
+        let supplier = WindowSupplier {
+            format: DslStoreFormat::Headers,
+            ..supplier(store_type, TimeFirst::No)
+        };
+        let builder = Stores::timestamped_window_store_with_headers_builder(
+            supplier,
+            String::serde(),
+            String::serde(),
+        );
+        let (store, _) = world.build::<Store>(&builder);
+        let (key, value) = ("k".to_owned(), "v".to_owned());
+        store
+            .borrow_mut()
+            .put_with_headers(&mut world.context, &key, Some(&value), 7, &headers, 1000)
+            .expect("put");
+        let got = store
+            .borrow_mut()
+            .fetch_one_as::<WithHeaders>(&key, 1000)
+            .expect("got")
+            .expect("it is there");
+        assert_eq!((got.timestamp_ms, got.headers), (7, headers));
+    }
+}
+
+#[test]
+fn segments_are_found_again_and_dropped_from_the_disk() {
+    let variant = Variant {
+        store_type: StoreType::Persistent,
+        ..IN_MEMORY
+    };
+    let builder = builder(variant, supplier(StoreType::Persistent, TimeFirst::No));
+    let mut world = World::new(0);
+    let (store, life) = world.build::<Store>(&builder);
+    for start_ms in (0..10).map(|window| window * INTERVAL_MS) {
+        put(&mut world, &store, "k", Some("v"), start_ms);
+    }
+    life.borrow_mut()
+        .commit(&super::key_value::offsets(9))
+        .expect("committed");
+    let mut killed = world.killed(0);
+    let (store, _) = killed.build::<Store>(&builder);
+    let starts = |store: &Rc<RefCell<Store>>| -> Vec<i64> {
+        let found = values(store, "k", 0, i64::MAX);
+        found.iter().map(|(start_ms, _)| *start_ms).collect()
+    };
+    // The latest start is not kept: what the segments have is seen until a later one is put.
+    assert_eq!(starts(&store), [700_000, 800_000, 900_000]);
+    put(&mut killed, &store, "k", Some("v"), 1_000_000);
+    assert_eq!(starts(&store), [900_000, 1_000_000]);
+}
+
+#[test]
+fn a_cache_gives_on_windows() {
+    let variant = Variant {
+        store_type: StoreType::InMemory,
+        is_cached: true,
+        cache_bytes: 1 << 20,
+    };
+    let mut world = World::new(variant.cache_bytes);
+    let (store, life) = world.build::<Store>(&builder(
+        variant,
+        supplier(StoreType::InMemory, TimeFirst::No),
+    ));
+    assert!(store.borrow_mut().forward_flushed(Forwarding::NewValues));
+    put(&mut world, &store, "k", Some("a"), 1000);
+    put(&mut world, &store, "k", Some("b"), 1000);
+    life.borrow_mut()
+        .flush(&mut world.context)
+        .expect("flushed");
+    let flushed = store
+        .borrow_mut()
+        .take_flushed()
+        .expect("taken")
+        .expect("one");
+    let window = Window::of_time(1000, 2000);
+    assert_eq!(flushed.key, Windowed::new("k".to_owned(), window));
+    assert_eq!(flushed.change.new.as_deref(), Some("b"));
+    assert!(store.borrow_mut().take_flushed().expect("taken").is_none());
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Put(u8, i64, u8),
+    Delete(u8, i64),
+    GetOne(u8, i64),
+    Fetch(u8, i64, i64, bool),
+    FetchKeys(Option<u8>, Option<u8>, i64, i64, bool),
+    Flush,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let key = 0..8_u8;
+    let time = (0..80_i64).prop_map(|time| time * 10_000);
+    prop_oneof![
+        6 => (key.clone(), time.clone(), any::<u8>()).prop_map(|(key, time, value)| Step::Put(key, time, value)),
+        1 => (key.clone(), time.clone()).prop_map(|(key, time)| Step::Delete(key, time)),
+        1 => (key.clone(), time.clone()).prop_map(|(key, time)| Step::GetOne(key, time)),
+        2 => (key.clone(), time.clone(), time.clone(), any::<bool>())
+            .prop_map(|(key, from, to, back)| Step::Fetch(key, from, to, back)),
+        2 => (proptest::option::of(key.clone()), proptest::option::of(key), time.clone(), time, any::<bool>())
+            .prop_map(|(first, last, from, to, back)| Step::FetchKeys(first, last, from, to, back)),
+        1 => Just(Step::Flush),
+    ]
+}
+
+/// Keys that begin with one another, and with bytes like those of times.
+fn key_of(key: u8) -> String {
+    [
+        "a",
+        "a\0",
+        "a\0\0",
+        "ab",
+        "b",
+        "",
+        "\0",
+        "a\0\0\0\0\0\0\0\u{1}",
+    ][usize::from(key)]
+    .to_owned()
+}
+
+#[derive(Default)]
+struct Model {
+    rows: BTreeMap<(String, i64), String>,
+    observed_ms: i64,
+}
+
+impl Model {
+    fn is_visible(&self, start_ms: i64) -> bool {
+        start_ms > self.observed_ms - RETENTION_MS
+    }
+
+    fn find(
+        &self,
+        from: Option<&String>,
+        to: Option<&String>,
+        times: (i64, i64),
+        by_time: bool,
+        back: bool,
+    ) -> Vec<((String, i64), String)> {
+        let mut found: Vec<_> = self
+            .rows
+            .iter()
+            .filter(|((key, start_ms), _)| {
+                from.is_none_or(|from| from <= key)
+                    && to.is_none_or(|to| key <= to)
+                    && (times.0..=times.1).contains(start_ms)
+                    && self.is_visible(*start_ms)
+            })
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        found.sort_by_key(|((key, start_ms), _)| {
+            let time = start_ms.to_be_bytes();
+            match by_time {
+                true => (*start_ms, key.as_bytes().to_vec()),
+                false => (start_ms / INTERVAL_MS, [key.as_bytes(), &time].concat()),
+            }
+        });
+        if back {
+            found.reverse();
+        }
+        found
+    }
+}
+
+fn direction(back: bool) -> Direction {
+    match back {
+        true => Direction::Backward,
+        false => Direction::Forward,
+    }
+}
+
+fn ask(store: &Rc<RefCell<Store>>, model: &Model, time_first: TimeFirst, question: &Step) {
+    match question {
+        Step::GetOne(key, start_ms) => {
+            let key = key_of(*key);
+            let value = store.borrow_mut().fetch_one(&key, *start_ms).expect("got");
+            let expected = model.rows.get(&(key, *start_ms));
+            let expected = expected.filter(|_| model.is_visible(*start_ms));
+            assert_eq!(value.as_ref(), expected);
+        }
+        Step::Fetch(key, from, to, back) => {
+            let key = key_of(*key);
+            let found: Vec<_> = store
+                .borrow_mut()
+                .fetch_as::<Plain>(&key, *from..=*to, direction(*back))
+                .expect("fetch")
+                .map(|row| row.expect("row"))
+                .collect();
+            let expected = model.find(Some(&key), Some(&key), (*from, *to), true, *back);
+            let expected: Vec<_> = expected
+                .into_iter()
+                .map(|((_, start_ms), value)| (start_ms, value))
+                .collect();
+            assert_eq!(found, expected);
+        }
+        Step::FetchKeys(first, last, from, to, back) => {
+            let (first, last) = (first.map(key_of), last.map(key_of));
+            let found: Vec<_> = store
+                .borrow_mut()
+                .fetch_keys_as::<Plain>(
+                    first.as_ref(),
+                    last.as_ref(),
+                    *from..=*to,
+                    direction(*back),
+                )
+                .expect("fetch")
+                .map(|row| row.expect("row"))
+                .map(|(key, value)| ((key.key, key.window.start_ms), value))
+                .collect();
+            let by_time = match time_first {
+                TimeFirst::No => false,
+                TimeFirst::WithIndex => first.is_none() && last.is_none(),
+                TimeFirst::WithoutIndex => true,
+            };
+            let expected = model.find(first.as_ref(), last.as_ref(), (*from, *to), by_time, *back);
+            assert_eq!(found, expected);
+        }
+        Step::Put(..) | Step::Delete(..) | Step::Flush => {}
+    }
+}
+
+fn follow(variant: Variant, time_first: TimeFirst, steps: &[Step]) {
+    let mut world = World::new(variant.cache_bytes);
+    let builder = builder(variant, supplier(variant.store_type, time_first));
+    let (store, life) = world.build::<Store>(&builder);
+    let mut model = Model {
+        observed_ms: -1,
+        ..Model::default()
+    };
+    for step in steps {
+        match step {
+            Step::Put(key, start_ms, value) => {
+                let value = format!("{value}");
+                put(&mut world, &store, &key_of(*key), Some(&value), *start_ms);
+                model.observed_ms = model.observed_ms.max(*start_ms);
+                model.rows.insert((key_of(*key), *start_ms), value);
+            }
+            Step::Delete(key, start_ms) => {
+                put(&mut world, &store, &key_of(*key), None, *start_ms);
+                model.observed_ms = model.observed_ms.max(*start_ms);
+                model.rows.remove(&(key_of(*key), *start_ms));
+            }
+            Step::Flush => life
+                .borrow_mut()
+                .flush(&mut world.context)
+                .expect("flushed"),
+            question => ask(&store, &model, time_first, question),
+        }
+    }
+    restore_elsewhere(&mut world, &store, &life);
+}
+
+/// Whoever restores the changelog has the same.
+fn restore_elsewhere(
+    world: &mut World,
+    store: &Rc<RefCell<Store>>,
+    life: &Rc<RefCell<dyn StateStore>>,
+) {
+    life.borrow_mut()
+        .flush(&mut world.context)
+        .expect("flushed");
+    let records = restored(&world.drain());
+    let (copy, life) = World::new(0).build::<Store>(&builder(
+        IN_MEMORY,
+        supplier(StoreType::InMemory, TimeFirst::No),
+    ));
+    life.borrow_mut().restore(&records).expect("restored");
+    let rows = |store: &Rc<RefCell<Store>>| -> BTreeMap<(String, i64), String> {
+        store
+            .borrow_mut()
+            .all()
+            .expect("all")
+            .map(|row| row.expect("row"))
+            .map(|(key, value)| ((key.key, key.window.start_ms), value))
+            .collect()
+    };
+    assert_eq!(rows(&copy), rows(store));
+}
+
+proptest! {
+    #![proptest_config(trials::property(48))]
+
+    #[test]
+    fn a_window_store_is_a_map_that_forgets(
+        steps in proptest::collection::vec(step(), 0..60),
+        variant in 0..VARIANTS.len(),
+        time_first in prop_oneof![
+            2 => Just(TimeFirst::No),
+            1 => Just(TimeFirst::WithIndex),
+            1 => Just(TimeFirst::WithoutIndex),
+        ],
+    ) {
+        follow(VARIANTS[variant], time_first, &steps);
+    }
+}
