@@ -13,8 +13,11 @@
 //!   Processor API see to it. A mismatch is found when a task is made, never while records flow.
 
 mod builder;
+mod describe;
 mod error;
 mod instantiation;
+mod java_hash;
+mod java_tree;
 mod sink;
 mod source;
 mod stores;
@@ -24,6 +27,7 @@ pub use builder::{InternalTopic, NodeHandle, SinkTopic, SourceTopics, Topology};
 pub(crate) use builder::{
     NodeDefinition, NodeFactory, NodeKind, check_name, processor_factory, stateless_factory,
 };
+pub use describe::{DescribedKind, NodeDescription, SubtopologyDescription, TopologyDescription};
 pub use error::TopologyError;
 pub(crate) use instantiation::{BuiltTask, Instantiation, TaskNode};
 pub use sink::{Produced, StreamPartitioner, TopicNameExtractor};

@@ -10,7 +10,7 @@ use super::run::Run;
 use super::server::Server;
 use super::{
     client_on_kafka, clusters, codec, commands, controller, crash, cross, diff, handover,
-    kafka_tests, kgo, mirror, streams_formats, swap,
+    kafka_tests, kgo, mirror, streams_formats, streams_topologies, swap,
 };
 
 /// A failure that takes this long has waited for the server in vain.
@@ -74,6 +74,14 @@ pub(crate) const SUITES: &[Suite] = &[
         name: "streams-formats",
         about: "the bytes of stores and internal topics against Kafka Streams' own, both ways",
         kind: Kind::Checks(streams_formats::SCENARIOS),
+    },
+    Suite {
+        name: "streams-topologies",
+        about: "the topologies of Kafka Streams, as `describe()` tells them",
+        kind: Kind::Module {
+            list: streams_topologies::list,
+            run: streams_topologies::run,
+        },
     },
     Suite {
         name: "java",

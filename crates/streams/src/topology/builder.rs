@@ -63,7 +63,8 @@ pub(crate) struct NodeDefinition {
     pub(crate) parents: Vec<usize>,
     /// In the order in which they were added.
     pub(crate) children: Vec<usize>,
-    pub(crate) stores: BTreeSet<Arc<str>>,
+    /// In the order in which they were connected, each once.
+    pub(crate) stores: Vec<Arc<str>>,
     /// It belongs to a global store: every instance reads all partitions.
     pub(crate) is_global: bool,
     pub(crate) factory: NodeFactory,
@@ -296,7 +297,10 @@ impl Topology {
                 })?;
         let name = Arc::clone(name);
         let is_global = definition.is_global;
-        self.nodes[index].stores.insert(Arc::clone(&name));
+        let stores = &mut self.nodes[index].stores;
+        if !stores.contains(&name) {
+            stores.push(Arc::clone(&name));
+        }
         // Every task may read a global store: it holds no sub-topologies together.
         if !is_global && let Some(definition) = self.stores.get_mut(&name) {
             definition.users.insert(index);
@@ -419,7 +423,7 @@ impl Topology {
             kind,
             parents,
             children: Vec::new(),
-            stores: BTreeSet::new(),
+            stores: Vec::new(),
             is_global: false,
             factory,
         });

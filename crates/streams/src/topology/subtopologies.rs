@@ -1,6 +1,6 @@
 //! Which nodes belong together: those that edges or state stores connect. Each partition of such a group is a task.
 
-use super::{NodeKind, Topology};
+use super::Topology;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ pub struct Subtopology {
 }
 
 impl Topology {
-    /// The groups of nodes that belong together. Groups are counted by their first source in the order of the names,
-    /// as Kafka Streams counts.
+    /// The groups of nodes that belong together. Groups are counted in the order of their first nodes, as Kafka Streams
+    /// counts.
     pub fn subtopologies(&self) -> Vec<Subtopology> {
         let mut group_of: Vec<usize> = (0..self.nodes.len()).collect();
         for (index, node) in self.nodes.iter().enumerate() {
@@ -35,15 +35,12 @@ impl Topology {
                 }
             }
         }
-        let mut sources: Vec<usize> = (0..self.nodes.len())
-            .filter(|index| matches!(self.nodes[*index].kind, NodeKind::Source { .. }))
-            .collect();
-        sources.sort_by(|left, right| self.nodes[*left].name.cmp(&self.nodes[*right].name));
+        // A group's first node stands for it, so that the numbers follow the order of the nodes.
         let mut numbers: BTreeMap<usize, i32> = BTreeMap::new();
-        for source in sources {
+        for index in 0..self.nodes.len() {
             let next = i32::try_from(numbers.len()).unwrap_or(i32::MAX);
             numbers
-                .entry(representative(&group_of, source))
+                .entry(representative(&group_of, index))
                 .or_insert(next);
         }
         let mut subtopologies: Vec<Subtopology> = Vec::new();
@@ -71,7 +68,6 @@ impl Topology {
                 is_global,
             });
         }
-        subtopologies.sort_by_key(|subtopology| subtopology.number);
         subtopologies
     }
 }

@@ -1,0 +1,55 @@
+//! What riverrun's `describe()` says of topologies, for the runner to compare with Kafka Streams'.
+//!
+//! `topologies/` among the sources of `interop/streams` builds the same topologies under the same names. Each is
+//! printed as a line `topology NAME`, and then its lines, with `|` in front. Of one that is refused the line is
+//! `refused`.
+#![expect(clippy::print_stdout, reason = "a command's result is what it prints")]
+#![expect(
+    clippy::print_stderr,
+    reason = "why a topology is refused is in the log"
+)]
+
+mod nodes;
+mod streams;
+
+use riverrun_streams::dsl::StreamsBuilder;
+use riverrun_streams::topology::{Topology, TopologyError};
+
+/// Prints topologies as they are added.
+struct Topologies;
+
+impl Topologies {
+    /// A topology of nodes.
+    fn nodes(&self, name: &str, build: impl FnOnce(&mut Topology) -> Result<(), TopologyError>) {
+        let mut topology = Topology::new();
+        self.print(name, build(&mut topology).map(|()| topology));
+    }
+
+    /// A topology of streams and tables, without optimization.
+    fn dsl(&self, name: &str, build: impl FnOnce(&StreamsBuilder)) {
+        let builder = StreamsBuilder::new();
+        build(&builder);
+        self.print(name, builder.build());
+    }
+
+    fn print(&self, name: &str, topology: Result<Topology, TopologyError>) {
+        println!("topology {name}");
+        match topology {
+            Ok(topology) => {
+                for line in topology.describe().to_string().split('\n') {
+                    println!("|{line}");
+                }
+            }
+            Err(error) => {
+                eprintln!("{name}: {error}");
+                println!("refused");
+            }
+        }
+    }
+}
+
+fn main() {
+    let all = Topologies;
+    nodes::add(&all);
+    streams::add(&all);
+}
