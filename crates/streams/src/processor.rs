@@ -15,7 +15,8 @@ mod schedule;
 pub use api::{Processor, ProcessorContext, StoreHandle};
 pub(crate) use api::{ProcessorNode, TypedProcessorNode};
 pub use context::{
-    Collector, Origin, Partitioning, ProducedRecord, TaskContext, TaskId, TaskMetrics,
+    Collector, EmitIntervals, Origin, Partitioning, ProducedRecord, TaskContext, TaskId,
+    TaskMetrics,
 };
 pub use handlers::{
     DeadLetterTopic, DeserializationHandler, ErrorContext, HandlerResponse, Handlers,

@@ -24,7 +24,9 @@ mod topics;
 
 use crate::error::StreamsError;
 use crate::headers::Headers;
-use crate::processor::{Handlers, ProducedRecord, PunctuationType, StoreHandle, TaskId};
+use crate::processor::{
+    EmitIntervals, Handlers, ProducedRecord, PunctuationType, StoreHandle, TaskId,
+};
 use crate::serde::{DefaultSerde, SerdeRef};
 use crate::state::{CacheBudget, TaskStorage};
 use crate::task::{Input, Task};
@@ -47,6 +49,8 @@ pub struct TestDriverConfig {
     pub application_id: String,
     /// The clock at the start.
     pub wall_clock_ms: i64,
+    /// How often by the clock operators look for results that time has made final: at every record, as a rule.
+    pub emit_intervals: EmitIntervals,
     /// The error handlers.
     pub handlers: Handlers,
 }
@@ -56,6 +60,7 @@ impl Default for TestDriverConfig {
         Self {
             application_id: "test".to_owned(),
             wall_clock_ms: 0,
+            emit_intervals: EmitIntervals::NONE,
             handlers: Handlers::default(),
         }
     }
@@ -138,6 +143,7 @@ impl TopologyTestDriver {
                 built,
                 inputs,
             );
+            task.context().emit_intervals = config.emit_intervals;
             task.init(config.wall_clock_ms)?;
             Ok::<_, StreamsError>((task, topics))
         };

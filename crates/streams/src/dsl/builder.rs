@@ -1,6 +1,7 @@
 //! `StreamsBuilder`: where streams and tables begin, and where the topology comes from.
 
 use super::graph::{Graph, GraphTraits};
+use super::repartition::JoinRepartition;
 use super::stores::DslStores;
 use super::{GraphNode, GraphNodeId, KStream, Written};
 use crate::error::BoxError;
@@ -10,6 +11,7 @@ use crate::serde::{DefaultSerde, Serde, SerdeRef};
 use crate::state::StoreBuilder;
 use crate::topology::{Consumed, SourceTopics, Topology, TopologyError, check_name};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -135,6 +137,8 @@ struct Inner {
     /// The number of the next name.
     next_index: u32,
     first_error: Option<TopologyError>,
+    /// Repartitions that the joins of a stream share, by the stream's node.
+    join_repartitions: BTreeMap<GraphNodeId, JoinRepartition>,
 }
 
 impl Builder {
@@ -192,6 +196,16 @@ impl Builder {
             }));
             Arc::new(Missing)
         })
+    }
+
+    /// The repartition that the joins of the stream of `node` share.
+    pub(crate) fn join_repartition(&self, node: GraphNodeId) -> Option<JoinRepartition> {
+        self.0.borrow().join_repartitions.get(&node).cloned()
+    }
+
+    /// See `join_repartition`.
+    pub(crate) fn share_join_repartition(&self, node: GraphNodeId, shared: JoinRepartition) {
+        self.0.borrow_mut().join_repartitions.insert(node, shared);
     }
 
     /// Whether both are parts of one application.

@@ -166,7 +166,7 @@ impl UnlimitedWindows {
     }
 }
 
-fn negative_grace(grace_ms: i64) -> String {
+pub(crate) fn negative_grace(grace_ms: i64) -> String {
     format!("a grace of {grace_ms} ms is negative")
 }
 

@@ -102,6 +102,35 @@ pub struct TaskMetrics {
     pub dropped_records: u64,
 }
 
+/// How often by the clock operators look for results that time has made final: looking costs more than a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EmitIntervals {
+    /// Of left and outer stream-stream joins; Kafka Streams'
+    /// `__emit.interval.ms.kstreams.outer.join.spurious.results.fix__`.
+    pub outer_join_ms: i64,
+    /// Of aggregations that emit when windows close; Kafka Streams'
+    /// `__emit.interval.ms.kstreams.windowed.aggregation__`.
+    pub windowed_aggregation_ms: i64,
+}
+
+impl EmitIntervals {
+    /// At every record.
+    pub const NONE: Self = Self {
+        outer_join_ms: 0,
+        windowed_aggregation_ms: 0,
+    };
+}
+
+impl Default for EmitIntervals {
+    fn default() -> Self {
+        const SECOND_MS: i64 = 1000;
+        Self {
+            outer_join_ms: SECOND_MS,
+            windowed_aggregation_ms: SECOND_MS,
+        }
+    }
+}
+
 /// What the nodes and stores of a task share while a record passes through.
 pub struct TaskContext {
     /// Which task.
@@ -122,6 +151,8 @@ pub struct TaskContext {
     pub metrics: TaskMetrics,
     /// How many partitions the topics have that custom partitioners write to.
     pub partition_counts: BTreeMap<Arc<str>, i32>,
+    /// How often operators look for results that time has made final.
+    pub emit_intervals: EmitIntervals,
     /// A node has asked for a commit.
     pub commit_requested: bool,
     pub(crate) schedules: Schedules,
@@ -161,6 +192,7 @@ impl TaskContext {
             collector: Collector::default(),
             metrics: TaskMetrics::default(),
             partition_counts: BTreeMap::new(),
+            emit_intervals: EmitIntervals::default(),
             commit_requested: false,
             schedules: Schedules::default(),
             handlers,
