@@ -83,7 +83,6 @@ pub(crate) struct Judge {
 pub(crate) struct Floor {
     high_watermark: i64,
     last_stable_offset: i64,
-    log_start_offset: i64,
     is_gone: bool,
 }
 
@@ -105,8 +104,6 @@ struct LogFacts {
     leader_epoch: LeaderEpoch,
     /// Records below may be deleted: somebody has asked for it.
     deletable_end: i64,
-    /// Records below are deleted: somebody was told.
-    deleted_end: i64,
     /// What the last scan has found for who reads committed records.
     committed: BTreeMap<String, i64>,
     scanned_end: Option<i64>,
@@ -242,14 +239,10 @@ impl Judge {
 
     /// What an answer to a request that is made now may not fall behind.
     pub(crate) fn floor(&self, key: PartitionKey) -> Floor {
-        let facts = self.logs.get(&key);
-        let watermarks = facts.filter(|_| !self.leaders_change);
-        let deleted = facts.filter(|_| self.leaders_change);
+        let facts = self.logs.get(&key).filter(|_| !self.leaders_change);
         Floor {
-            high_watermark: watermarks.map_or(0, |facts| facts.high_watermark),
-            last_stable_offset: watermarks.map_or(0, |facts| facts.last_stable_offset),
-            // What one node has deleted comes back when it dies before it has noted that.
-            log_start_offset: deleted.map_or(0, |facts| facts.deleted_end),
+            high_watermark: facts.map_or(0, |facts| facts.high_watermark),
+            last_stable_offset: facts.map_or(0, |facts| facts.last_stable_offset),
             is_gone: self.is_gone(key.0),
         }
     }
@@ -268,16 +261,6 @@ impl Judge {
         is_committed: bool,
         is_last_scan: bool,
     ) -> i64 {
-        // A leader that has not heard of the next one has what it had; at rest there is one leader.
-        let log_start_offset = if is_last_scan {
-            floor.log_start_offset
-        } else {
-            0
-        };
-        let floor = Floor {
-            log_start_offset,
-            ..floor
-        };
         if floor.is_gone {
             self.broken(Promise::DeletedTopicIsGone, format!("{key:?} was read"));
         }
@@ -372,14 +355,10 @@ impl Judge {
         facts.high_watermark = facts.high_watermark.max(high);
         facts.last_stable_offset = facts.last_stable_offset.max(stable);
         let is_deleted = start > facts.deletable_end;
-        let is_back = start < floor.log_start_offset;
         if !is_ordered {
             self.broken(Promise::WatermarksAreInOrder, detail);
         } else if goes_back {
             self.broken(Promise::WatermarksNeverGoBack, detail);
-        } else if is_back {
-            let detail = format!("{detail}, {} in truth", floor.log_start_offset);
-            self.broken(Promise::LogStartNeverGoesBack, detail);
         } else if is_deleted {
             self.broken(Promise::NothingIsDeletedUnasked, detail);
         }
@@ -399,12 +378,6 @@ impl Judge {
     pub(crate) fn deleting_records(&mut self, key: PartitionKey, offset: i64) {
         let facts = self.logs.entry(key).or_default();
         facts.deletable_end = facts.deletable_end.max(offset);
-    }
-
-    /// Records before an offset are deleted, as somebody was told.
-    pub(crate) fn deleted_records(&mut self, key: PartitionKey, offset: i64) {
-        let facts = self.logs.entry(key).or_default();
-        facts.deleted_end = facts.deleted_end.max(offset);
     }
 
     /// The high watermark that somebody has seen.

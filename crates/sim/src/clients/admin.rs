@@ -4,7 +4,7 @@ use super::{Client, Desk, KnownTopics};
 use crate::judge::TopicState;
 use crate::protocol::{Answer, Ask};
 use crate::schedule::{KEYED, Task};
-use model::{ErrorCode, Uuid};
+use model::ErrorCode;
 use std::collections::VecDeque;
 
 /// The keys that are altered.
@@ -19,8 +19,6 @@ pub(crate) struct Admin {
     asked: Option<Ask>,
     is_waiting: bool,
     asked_at_ms: i64,
-    /// The topic of which it deletes records.
-    deleting: Option<Uuid>,
 }
 
 /// The configuration of a topic that is made: its retention tells it from others of its name.
@@ -93,7 +91,6 @@ impl Admin {
                 let end = desk.judge.high_watermark(key);
                 let offset = desk.random.between(end.min(1), end);
                 desk.judge.deleting_records(key, offset);
-                self.deleting = Some(topic_id);
                 Some(Ask::DeleteRecords {
                     topic: (*topic).to_owned(),
                     partition: *partition,
@@ -146,24 +143,9 @@ impl Admin {
                     _ => false,
                 }
             }
-            (
-                _,
-                Answer::Done {
-                    error: ErrorCode::None,
-                },
-            ) => {
-                if let Ask::DeleteRecords {
-                    partition, offset, ..
-                } = ask
-                    && let Some(topic_id) = self.deleting
-                {
-                    desk.judge.deleted_records((topic_id, *partition), *offset);
-                }
-                true
-            }
             (_, Answer::Done { error }) => matches!(
                 error,
-                ErrorCode::UnknownTopicOrPartition | ErrorCode::OffsetOutOfRange
+                ErrorCode::None | ErrorCode::UnknownTopicOrPartition | ErrorCode::OffsetOutOfRange
             ),
             _ => false,
         }

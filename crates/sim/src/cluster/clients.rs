@@ -18,7 +18,6 @@ use crate::protocol;
 use crate::random::Random;
 use crate::schedule::Task;
 use coordinator::partition_for;
-use metadata::MetadataImage;
 use model::{ErrorCode, LeaderEpoch, Uuid};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -223,11 +222,10 @@ impl Routed {
         }
     }
 
-    /// Takes an answer, or that there is none: its connection is lost then. `image` is the controller's.
+    /// Takes an answer, or that there is none: its connection is lost then.
     pub(super) fn answered(
         &mut self,
         answer: Option<Answer>,
-        image: Option<&MetadataImage>,
         random: &mut Random,
         judge: &mut Judge,
     ) {
@@ -242,12 +240,6 @@ impl Routed {
             Some(Answer::Client(answer)) => {
                 let Some((correlation_id, ask)) = self.queue.pop_front() else {
                     return;
-                };
-                let answer = match self.is_replaced_leader(&ask, image) {
-                    true => protocol::Answer::Done {
-                        error: ErrorCode::NotLeaderOrFollower,
-                    },
-                    false => answer,
                 };
                 self.leaders.is_stale |= is_elsewhere(answer.error());
                 if let protocol::Answer::Fetched(fetched) = &answer {
@@ -266,22 +258,6 @@ impl Routed {
             }
             _ => self.lose(random, judge),
         }
-    }
-
-    /// Whether records were deleted by a leader that has another one after it, and has not heard of that. Such a leader
-    /// deletes by itself, as Apache Kafka's does: its yes is no promise, and the client asks again.
-    fn is_replaced_leader(&self, ask: &protocol::Ask, image: Option<&MetadataImage>) -> bool {
-        let protocol::Ask::DeleteRecords {
-            topic, partition, ..
-        } = ask
-        else {
-            return false;
-        };
-        let known = image.and_then(|image| image.topics.partition(topic, *partition));
-        let Target::Leader(_, leader_epoch) = self.leaders.route(ask) else {
-            return true;
-        };
-        known.is_none_or(|known| known.leader_epoch != leader_epoch)
     }
 
     fn lose(&mut self, random: &mut Random, judge: &mut Judge) {

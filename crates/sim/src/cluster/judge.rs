@@ -1,9 +1,13 @@
 //! The invariants of the published models (KIP-966), looked at from outside of the nodes. What clients of a cluster
 //! were promised is judged where it is for one node: `crate::judge`.
 
+mod deletions;
 #[cfg(test)]
 pub(super) mod tests;
 
+pub(super) use self::deletions::Deleted;
+
+use self::deletions::Deletions;
 use crate::Verdict;
 use crate::judge::{Judge as Promises, Promise, short};
 use metadata::{MetadataImage, NO_LEADER};
@@ -50,6 +54,7 @@ pub(super) struct Judge {
     /// Who leads a partition in an epoch.
     leaders: BTreeMap<(Log, LeaderEpoch), BrokerId>,
     partition_epochs: BTreeMap<Log, (LeaderEpoch, i32)>,
+    deletions: Deletions,
 }
 
 /// The records of batches.
@@ -126,12 +131,12 @@ impl Judge {
         }
     }
 
-    /// The replicas of brokers that run, and what the controller has of them.
+    /// The replicas of brokers that run, and what the controller has of them if it runs.
     pub(super) fn replicas(
         &mut self,
         broker: BrokerId,
         views: &[ReplicaView],
-        image: &MetadataImage,
+        image: Option<&MetadataImage>,
     ) {
         // A replica that was elsewhere meanwhile is made anew.
         let is_here = |log: &Log| views.iter().any(|view| view.log == *log);
@@ -140,6 +145,9 @@ impl Judge {
         for view in views {
             self.replica(view);
         }
+        let Some(image) = image else {
+            return;
+        };
         for view in views {
             let topic = image.topics.by_id(view.log.0);
             let Some(partition) = topic.and_then(|topic| topic.partition(view.log.1)) else {
@@ -178,7 +186,14 @@ impl Judge {
         if start.is_some_and(|start| start > view.log_start_offset) {
             return self.broken(Promise::LogStartNeverGoesBack, detail);
         }
+        self.deletions
+            .starts(view.broker, view.log, view.log_start_offset);
         if view.is_leader {
+            let (epoch, start) = (view.leader_epoch, view.log_start_offset);
+            if let Some(end) = self.deletions.leads(key, epoch, start) {
+                let detail = format!("{detail}; below {end} all is deleted");
+                return self.broken(Promise::DeletionIsKept, detail);
+            }
             let leader = self
                 .leaders
                 .entry((view.log, view.leader_epoch))
@@ -205,6 +220,19 @@ impl Judge {
     pub(super) fn restarted(&mut self, broker: BrokerId) {
         self.replicas.retain(|(of, _), _| *of != broker);
         self.log_starts.retain(|(of, _), _| *of != broker);
+    }
+
+    /// A broker dies, with these log starts noted.
+    pub(super) fn died(&mut self, broker: BrokerId, noted: &BTreeMap<Log, i64>) {
+        self.deletions.died(broker, noted);
+    }
+
+    /// A leader answers that records are deleted.
+    pub(super) fn deleted(&mut self, deleted: &Deleted) {
+        if let Some(broker) = self.deletions.deleted(deleted) {
+            let detail = format!("{deleted:?}: {broker} is alive, and has never deleted them");
+            self.broken(Promise::DeletionIsKept, detail);
+        }
     }
 
     /// Below the lower of both high watermarks two replicas are equal.

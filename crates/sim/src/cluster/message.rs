@@ -1,6 +1,6 @@
 //! What nodes and clients ask one another, as values; what replicas fetch goes through the product's codec.
 
-use super::judge::Log;
+use super::judge::{Deleted, Log};
 use super::schedule::NodeId;
 use crate::protocol;
 use controller::{ControllerRequest, ControllerResponse};
@@ -125,6 +125,8 @@ pub(super) struct Outbox {
     /// To whom, of which channel, what, and after how long no answer is waited for.
     pub(super) requests: Vec<(NodeId, Channel, Ask, i64)>,
     pub(super) answers: Vec<(Caller, Answer)>,
+    /// What those say that is deleted.
+    pub(super) deleted: Vec<Deleted>,
 }
 
 impl Outbox {

@@ -43,6 +43,8 @@ pub enum PlantedInCluster {
     AsksNoCoordinator,
     /// Records are deleted at the leader alone, and followers are not told.
     DeletesAlone,
+    /// A broker that starts takes its logs to start where their files do.
+    ForgetsLogStarts,
     /// A new leader tells where its log ends before it knows how far that was replicated.
     ListsOldEnds,
     /// Where an epoch ends is told as the offset of its last record.
@@ -106,7 +108,7 @@ impl PlantedInCluster {
                 P::AbortedIsUnread,
                 P::WholeOrNotAtAll,
             ],
-            Self::DeletesAlone => &[P::LogStartNeverGoesBack],
+            Self::DeletesAlone | Self::ForgetsLogStarts => &[P::DeletionIsKept],
             Self::ListsOldEnds => &[P::EndNeverGoesBack],
             Self::TellsLastOffsets => &[P::ReadIsOfItsEpoch],
             Self::LeadsOn => &[P::EpochHasOneLeader],
@@ -120,7 +122,7 @@ impl PlantedInCluster {
     }
 
     /// The mistakes that some hundred worlds find.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::AnswersEarly,
         Self::ReadsToTheEnd,
         Self::TrustsItsLog,
@@ -138,6 +140,7 @@ impl PlantedInCluster {
         Self::CoordinatorServesOn,
         Self::AsksNoCoordinator,
         Self::DeletesAlone,
+        Self::ForgetsLogStarts,
         Self::ListsOldEnds,
         Self::TellsLastOffsets,
         Self::LeadsOn,

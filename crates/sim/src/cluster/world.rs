@@ -351,6 +351,10 @@ impl World {
     }
 
     fn crash(&mut self, place: NodeId, crash: Crash, down_ms: i64) {
+        if let Some(Running::Broker(node)) = self.places[place].node.take() {
+            let noted = node.noted_log_starts();
+            self.judge.died(BrokerId(place as i32), &noted);
+        }
         self.places[place].node = None;
         self.places[place].changed_at = self.now_ms;
         self.places[place].stopping = None;
@@ -397,6 +401,9 @@ impl World {
                 }
                 self.after(ms, Event::Request(to, caller, ask));
             }
+        }
+        for deleted in &out.deleted {
+            self.judge.deleted(deleted);
         }
         for (caller, answer) in out.answers {
             if let Some(ms) = self.network.carry(from, caller.place, self.now_ms) {
@@ -527,9 +534,8 @@ impl World {
         }
         self.history
             .bytes(&[u8::from(answer.is_some()), client as u8]);
-        let image = self.controller_image();
         let judge = &mut self.judge.promises;
-        self.clients[client].answered(answer, image.as_deref(), &mut self.random, judge);
+        self.clients[client].answered(answer, &mut self.random, judge);
         self.act(client);
     }
 

@@ -44,6 +44,7 @@ promises! {
     WatermarksNeverGoBack "watermarks never go back"
     LogStartNeverGoesBack "a log start never goes back"
     NothingIsDeletedUnasked "nothing is deleted that nobody deletes"
+    DeletionIsKept "deleted records come back with no replica that was alive, and has not died before it noted that"
     EpochsGrowWithOffsets "leader epochs grow with the offsets"
     LeaderEpochsNeverGoBack "leader epochs never go back"
     EndNeverGoesBack "the end of a log never goes back (ListOffsets)"

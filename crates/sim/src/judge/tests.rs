@@ -4,7 +4,7 @@
 //! ```text
 //!   send a b transaction=1 life=0 run=0       ack a@0 b@1       record: value@offset:epoch/producer, or abort@2/9
 //!   read a@0 high=1 stable=1 start=0 committed aborted=9@0 torn late (as asked for before: ask)
-//!   scan a@0 end=1 high=1     hand a@0        out-of-range 3    deleting 3   deleted 3   refused run=1   close
+//!   scan a@0 end=1 high=1     hand a@0        out-of-range 3    deleting 3   refused run=1   close
 //!   begin 1   end 1 committed                 committing 5 transaction=1   committed 5   fetched 5 seen=4 gone
 //!   topic x asked=5           may x plain     is x none         image x=k:v
 //!   node end=1 high=1 stable=1 epoch=1 rest   member 0 0,1      restless 500   restarted 3 4   …
@@ -181,7 +181,6 @@ impl History {
                 judge.out_of_range(key, step.first());
             }
             "deleting" => judge.deleting_records(key, step.first()),
-            "deleted" => judge.deleted_records(key, step.first()),
             "close" => judge.close(),
             _ => return false,
         }
@@ -411,9 +410,6 @@ const OFFSETS: &[Row] = {
     (WatermarksAreInOrder, "node high=2 end=1", "node high=1 end=2"),
     (WatermarksNeverGoBack, "read high=2 stable=1; read high=1 stable=1", "ask; read high=2; read high=1 late"),
     (WatermarksNeverGoBack, "read high=2 stable=2; read high=2 stable=1", "cluster; read high=2; read high=1"),
-    (LogStartNeverGoesBack, "cluster; deleting 2; deleted 2; scan start=1 end=2", "cluster; deleting 2; deleted 2; scan start=2 end=2"),
-    (LogStartNeverGoesBack, "cluster; deleting 2; deleted 2; scan end=2", "cluster; deleting 2; deleted 2; read start=1 high=2"),
-    (LogStartNeverGoesBack, "cluster; deleting 2; deleted 2; scan end=2", "deleting 2; deleted 2; scan start=1 end=2"),
     (NothingIsDeletedUnasked, "read start=1 high=1", "deleting 1; read start=1 high=1"),
     (EpochsGrowWithOffsets, "send a b; read a@0:2 b@1:1", "send a b; read a@0:1 b@1:2"),
     (LeaderEpochsNeverGoBack, "node epoch=2; node epoch=1", "node epoch=2; node epoch=2; node epoch=1 p=1"),

@@ -2,7 +2,7 @@
 
 use super::waiting::WaitingAnswer;
 use super::{BrokerNode, SimPartition};
-use crate::cluster::judge::Log;
+use crate::cluster::judge::{Deleted, Log};
 use crate::cluster::message::{Caller, Outbox, PartitionLeader};
 use crate::cluster::planted::PlantedInCluster;
 use crate::cluster::schedule::{INTERNAL_TOPICS, TOPICS};
@@ -214,6 +214,7 @@ impl BrokerNode {
                             .wait_until_replicated(leadership, end_offset)
                             .await
                     }),
+                    deleted: None,
                 });
             }
             Err(error) if error.is_disk_failure() => return Err(error.to_string()),
@@ -252,6 +253,7 @@ impl BrokerNode {
         };
         let low_watermark = partition.low_watermark();
         let Some(low_watermark) = low_watermark.filter(|_| !self.deletes_alone()) else {
+            out.deleted.extend(self.deleted(log, offset));
             out.tell(caller, answer);
             return Ok(Ok(()));
         };
@@ -263,8 +265,25 @@ impl BrokerNode {
                 let deleted = partition.wait_for_low_watermark(leadership, &low_watermark, offset);
                 deleted.await.map(drop)
             }),
+            deleted: Some((log, offset)),
         });
         Ok(Ok(()))
+    }
+
+    /// That the records before an offset are deleted, as this broker says now.
+    pub(super) fn deleted(&self, log: Log, end_offset: i64) -> Option<Deleted> {
+        let partition = self.partitions.get(&log)?;
+        let cluster = &self.image.cluster;
+        let is_alive = |id| cluster.broker(id).is_some_and(|one| !one.is_fenced);
+        let followers = partition.followers().into_iter();
+        Some(Deleted {
+            log,
+            end_offset,
+            leader_epoch: partition.offsets().leader_epoch,
+            followers: followers
+                .map(|one| (one.broker_id, is_alive(one.broker_id)))
+                .collect(),
+        })
     }
 
     /// Whether followers are not told of records that are deleted.

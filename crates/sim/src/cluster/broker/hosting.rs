@@ -1,12 +1,14 @@
 //! The partitions of a broker: opened when its metadata have caught up, made and removed as its roles change.
 
 use super::{BrokerNode, LOGS, SimPartition};
+use crate::cluster::judge::Log as LogId;
 use crate::cluster::message::Outbox;
 use crate::cluster::planted::PlantedInCluster;
 use controller::metadata_log::METADATA_LOG_FOLDER;
 use metadata::{MetadataDelta, MetadataImage};
 use model::{BrokerId, Now, TopicPartition};
 use replication::{Partition, PartitionKey, Role, RoleChange, role_changes};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use storage::boot_id::note_boot_id;
@@ -203,7 +205,9 @@ impl BrokerNode {
             Ok(_) => {
                 let of = |all: &OffsetCheckpoint| all.get(&name).copied().unwrap_or(0);
                 opening.recovery_point = of(&self.found.recovery_points);
-                opening.log_start_offset = of(&self.found.log_start_offsets);
+                if self.planted != PlantedInCluster::ForgetsLogStarts {
+                    opening.log_start_offset = of(&self.found.log_start_offsets);
+                }
                 high_watermark = of(&self.found.high_watermarks);
                 opening.is_clean = self.is_clean;
                 opening.has_machine_stopped =
@@ -284,6 +288,16 @@ impl BrokerNode {
                 .map_err(|error| error.to_string())?;
         }
         Ok(())
+    }
+
+    /// Where its logs start, as the directory says.
+    pub(in crate::cluster) fn noted_log_starts(&self) -> BTreeMap<LogId, i64> {
+        let noted = self.checkpoint(LOG_START_OFFSET_CHECKPOINT);
+        let noted_of = |name: &TopicPartition| noted.get(name).copied().unwrap_or_default();
+        let partitions = self.partitions.iter();
+        partitions
+            .map(|(log, partition)| (*log, noted_of(partition.topic_partition())))
+            .collect()
     }
 
     /// Asks for followers to be out of sync that are too late.

@@ -1,6 +1,7 @@
 //! What waits in a broker for its replicas: answers to clients, and outcomes that are gathered for one answer.
 
 use super::BrokerNode;
+use crate::cluster::judge::Log;
 use crate::cluster::message::{Caller, Outbox};
 use crate::protocol;
 use model::{ErrorCode, MonotonicTime, Now};
@@ -16,6 +17,8 @@ pub(super) struct WaitingAnswer {
     pub(super) answer: protocol::Answer,
     pub(super) deadline: MonotonicTime,
     pub(super) replicated: Replicated,
+    /// The records that are deleted then.
+    pub(super) deleted: Option<(Log, i64)>,
 }
 
 impl std::fmt::Debug for WaitingAnswer {
@@ -132,6 +135,9 @@ impl BrokerNode {
                 ErrorCode::None => answer,
                 error => answer.refused(error),
             };
+            if let (ErrorCode::None, Some((log, end_offset))) = (error, one.deleted) {
+                out.deleted.extend(self.deleted(log, end_offset));
+            }
             out.tell(one.caller, answer);
             false
         });

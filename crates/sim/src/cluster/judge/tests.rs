@@ -5,9 +5,11 @@
 //!   view 1 start=0 high=1 end=1 epoch=1 leader    a replica as it is; without values it is there no more
 //!   match 1/2:a@0:1,b@1:1 2/2:a@0:1               broker/high watermark:records of two replicas
 //!   restarted 1     now 7000     silent 1 since=0
+//!   died 1 start=0                                the start of the log that it had noted
+//!   deleted 5 epoch=1 alive=2 others=3            a leader answers; the other replicas, as it knows them
 //! ```
 
-use super::{Judge, ReplicaRecord, ReplicaView};
+use super::{Deleted, Judge, ReplicaRecord, ReplicaView};
 use crate::judge::Promise;
 use crate::judge::tests::{Row, Step, check};
 use metadata::{BrokerRegistration, MIGRATING_DIRECTORY, MetadataImage, MetadataRecord, Partition};
@@ -25,8 +27,14 @@ fn play(history: &str) -> Option<Promise> {
                 image = image_of(&step);
                 judge.controller(&image);
             }
-            "view" => judge.replicas(broker(), &view(&step), &image),
+            "view" => judge.replicas(broker(), &view(&step), Some(&image)),
             "restarted" => judge.restarted(broker()),
+            "died" => {
+                let noted = step.number("start").map(|start| (LOG, start));
+                judge.died(broker(), &noted.into_iter().collect());
+                judge.restarted(broker());
+            }
+            "deleted" => judge.deleted(&deleted(&step)),
             "now" => judge.promises.now_ms = step.first(),
             "silent" => judge.silent(broker(), step.number("since").unwrap(), &image),
             "match" => {
@@ -103,6 +111,16 @@ fn view(step: &Step<'_>) -> Vec<ReplicaView> {
     view.into_iter().collect()
 }
 
+fn deleted(step: &Step<'_>) -> Deleted {
+    let named = |name, is_alive| ids(step, name).into_iter().map(move |id| (id, is_alive));
+    Deleted {
+        log: LOG,
+        end_offset: step.first(),
+        leader_epoch: LeaderEpoch(step.number("epoch").unwrap_or(1) as i32),
+        followers: named("alive", true).chain(named("others", false)).collect(),
+    }
+}
+
 fn replica(word: &str) -> (BrokerId, i64, Vec<ReplicaRecord>) {
     let (of, records) = word.split_once(':').unwrap();
     let (broker, high_watermark) = of.split_once('/').unwrap();
@@ -159,6 +177,34 @@ pub(crate) const JUDGED: &[Row] = {
     (LogStartNeverGoesBack, "view 1 end=2 start=2; view 2; view 1 end=2 start=1", "view 1 end=2 start=2; view 1; view 1 end=2 start=1"),
     (LogStartNeverGoesBack, "view 1 end=2 start=2; restarted 2; view 1 end=2 start=1",
         "view 1 end=2 start=2; restarted 1; view 1 end=2 start=1"),
+    // A leader has waited for who is alive, and what was not alive has deleted nothing yet.
+    (DeletionIsKept, "view 1 start=5 end=9 leader; view 2 end=9; deleted 5 alive=2", "view 1 start=5 end=9 leader; view 2 end=9; deleted 5 others=2"),
+    (DeletionIsKept, "view 1 start=5 end=9 leader; view 2 start=4 end=9; deleted 5 alive=2",
+        "view 1 start=5 end=9 leader; view 2 start=5 end=9; deleted 5 alive=2"),
+    (DeletionIsKept, "view 2 start=5 end=9; restarted 2; deleted 5 alive=2; view 2 end=9 leader epoch=2",
+        "view 2 end=9; deleted 5 others=2; view 2 end=9 leader epoch=2"),
+    // It has followed meanwhile: it is no other than those that were alive.
+    (DeletionIsKept, "view 2 end=9; deleted 5 others=2; view 2 start=5 end=9; restarted 2; view 2 end=9 leader epoch=2",
+        "view 2 end=9; deleted 5 others=2; view 2 start=5 end=9; view 2 start=5 end=9 leader epoch=2"),
+    // It dies before, or after, it has noted where its log starts, before or after the leader has answered.
+    (DeletionIsKept, "view 2 start=5 end=9; deleted 5 alive=2; died 2 start=5; view 2 end=9 leader epoch=2",
+        "view 2 start=5 end=9; deleted 5 alive=2; died 2 start=4; view 2 end=9 leader epoch=2"),
+    (DeletionIsKept, "view 2 start=5 end=9; died 2 start=5; deleted 5 alive=2; view 2 end=9 leader epoch=2",
+        "view 2 start=5 end=9; died 2 start=4; deleted 5 alive=2; view 2 end=9 leader epoch=2"),
+    (DeletionIsKept, "view 2 start=5 end=9; deleted 5 alive=2; died 2; view 2 end=9 leader epoch=2",
+        "view 2 start=5 end=9; deleted 5 alive=2; died 1 start=0; view 2 start=5 end=9 leader epoch=2"),
+    (DeletionIsKept, "deleted 5; died 1 start=0; view 2 end=9 leader epoch=2", "deleted 5; died 1 start=0; view 1 end=9 leader epoch=2"),
+    // What one such leader has counts for those that follow it; later deletions, and others', count on.
+    (DeletionIsKept, "view 2 end=9; deleted 5 others=2; view 3 end=9 leader epoch=3",
+        "view 2 end=9; deleted 5 others=2; view 2 end=9 leader epoch=2; view 3 end=9 leader epoch=3"),
+    (DeletionIsKept, "deleted 5 others=2; view 2 end=9 leader epoch=2; deleted 3 epoch=2 alive=3",
+        "deleted 5 others=2; view 2 end=9 leader epoch=2; deleted 3 epoch=2 others=3; view 3 end=9 leader epoch=3"),
+    (DeletionIsKept, "view 2 start=5 end=9; deleted 5 alive=2; deleted 7 others=2; restarted 2; view 2 end=9 leader epoch=2",
+        "view 2 start=5 end=9; deleted 5 alive=2; deleted 7 others=2; restarted 2; view 2 start=5 end=9 leader epoch=2"),
+    // A leader that was replaced, and has not heard of it: neither may it undo, nor does it bind the next one.
+    (DeletionIsKept, "deleted 5 epoch=2; view 1 end=9 leader epoch=3", "deleted 5 epoch=2; view 1 end=9 leader epoch=1"),
+    (DeletionIsKept, "view 3 end=9 leader epoch=2; deleted 5 epoch=2; view 2 end=9 leader epoch=3",
+        "view 3 end=9 leader epoch=2; deleted 5 epoch=1; view 3 end=9 leader epoch=2"),
     (EpochHasOneLeader, "view 1 end=0 leader; view 2 end=0 leader", "view 1 end=0 leader; view 2 end=0 leader epoch=2"),
     (EpochHasOneLeader, "view 1 end=0 leader; restarted 1; view 2 end=0 leader", "view 1 end=0 leader; restarted 1; view 1 end=0 leader"),
     (LogMatching, "match 1/1:a@0:1 2/1:b@0:1", "match 1/1:a@0:1 2/1:a@0:1"),

@@ -15,20 +15,18 @@ use std::fmt::Write as _;
 impl World {
     /// Judges what a node is after an event.
     pub(super) fn look_at(&mut self, place: NodeId) {
-        let Some(image) = self.controller_image() else {
-            return;
-        };
-        match &self.places[place].node {
-            Some(Running::Controller(_)) => {
+        let image = self.controller_image();
+        match (&self.places[place].node, image) {
+            (Some(Running::Controller(_)), Some(image)) => {
                 self.show_partitions(&image);
                 self.judge.controller(&image);
             }
-            Some(Running::Broker(node)) => {
+            (Some(Running::Broker(node)), image) => {
                 let views = node.views();
                 let broker = BrokerId(place as i32);
-                self.judge.replicas(broker, &views, &image);
+                self.judge.replicas(broker, &views, image.as_deref());
             }
-            None => {}
+            _ => {}
         }
     }
 
