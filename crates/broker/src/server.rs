@@ -292,7 +292,12 @@ async fn stop(server: Server) {
 /// Closes the metadata log; whether it was shut down cleanly.
 async fn close_metadata(node: &ClusterNode) -> bool {
     match tokio::time::timeout(closing_log_dirs::STUCK, node.controller.close()).await {
-        Ok(Ok(Ok(()))) => true,
+        Ok(Ok(Ok(closed))) => {
+            if let Err(error) = closed.note {
+                tracing::warn!(%error, "a metadata log that has become shorter may not be noticed by the next start");
+            }
+            true
+        }
         Ok(Ok(Err(error))) => {
             tracing::error!(%error, "the metadata log was not shut down cleanly");
             false

@@ -16,6 +16,7 @@ mod server;
 mod time;
 
 use arguments::{Arguments, Command};
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches};
 use std::error::Error as _;
 use std::ffi::OsString;
@@ -25,10 +26,10 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments = command_first(std::env::args_os());
-    let matches = with_negative_numbers(Arguments::command()).try_get_matches_from(arguments);
-    let arguments = matches.and_then(|matches| Arguments::from_arg_matches(&matches));
-    match arguments
-        .unwrap_or_else(|error| refuse_arguments(&error))
+    let matches = with_negative_numbers(Arguments::command()).try_get_matches_from(&arguments);
+    let parsed = matches.and_then(|matches| Arguments::from_arg_matches(&matches));
+    match parsed
+        .unwrap_or_else(|error| refuse_arguments(&with_advice(error, &arguments)))
         .command
     {
         Command::Server(arguments) => server::run(&arguments),
@@ -105,6 +106,41 @@ fn with_negative_numbers(command: clap::Command) -> clap::Command {
             false => argument,
         })
         .mut_subcommands(with_negative_numbers)
+}
+
+/// The error for a value that stands alone, with the option that it was meant for: the one that the command wants.
+fn with_advice(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
+    let value = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(value))
+            if error.kind() == clap::error::ErrorKind::UnknownArgument =>
+        {
+            value
+        }
+        _ => return error,
+    };
+    let root = Arguments::command();
+    let mut command = &root;
+    for argument in arguments {
+        command = command.find_subcommand(argument).unwrap_or(command);
+    }
+    let mut wanted = command
+        .get_arguments()
+        .filter(|one| one.is_required_set() && !one.is_positional());
+    let option = wanted.next().and_then(clap::Arg::get_long);
+    let Some(option) = option.filter(|_| wanted.next().is_none() && !value.starts_with('-')) else {
+        return error;
+    };
+    let option = format!("--{option}");
+    let is_given = arguments.iter().any(|argument| {
+        let text = argument.to_string_lossy();
+        text.split('=').next() == Some(&*option)
+    });
+    if !is_given {
+        let advice = format!("did you mean `{option} {value}`?");
+        let advice = ContextValue::StyledStrs(vec![advice.into()]);
+        error.insert(ContextKind::Suggested, advice);
+    }
+    error
 }
 
 /// Ends the program for arguments that are not understood, or that ask for help.

@@ -329,7 +329,7 @@ impl<D: Disk> MetadataLog<D> {
     ///
     /// # Errors
     /// When the disk fails, or a torn tail cannot be cut.
-    pub fn close(&mut self, now_ms: i64) -> Result<(), AppendMetadataError> {
+    pub fn close(&mut self, now_ms: i64) -> Result<raft::Closed, AppendMetadataError> {
         Ok(self.replica.close(now_ms)?)
     }
 }

@@ -66,7 +66,7 @@ pub use messages::{Answer, Content, LeaderAndEpoch, Recipient, Request, Snapshot
 pub use observer::Timeouts;
 pub use open::{METADATA_LOG_FOLDER, log_files};
 pub use quorum_state_file::QUORUM_STATE;
-pub use replica::{OpenedReplica, QuorumMembership, Replica, ReplicaOptions, Role};
+pub use replica::{Closed, OpenedReplica, QuorumMembership, Replica, ReplicaOptions, Role};
 pub use serving::{
     FetchAnswer, FetchContent, FetchRequest, FetchSnapshotAnswer, FetchSnapshotRequest,
 };

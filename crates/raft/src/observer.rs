@@ -423,7 +423,8 @@ impl<D: Disk> Replica<D> {
     /// What a leader is answered that lacks what is committed. The next start has to know it too: a
     /// supervisor makes one at once.
     fn below_high_watermark(&self, offset: i64) -> ObserverError {
-        self.note_committed();
+        // It is left again when the log is closed, and whoever closes it hears of a failure.
+        let _ = self.note_committed();
         ObserverError::BelowHighWatermark {
             offset,
             high_watermark: self.high_watermark(),

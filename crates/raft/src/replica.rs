@@ -23,7 +23,14 @@ use metadata::SnapshotId;
 use model::{BrokerId, LeaderEpoch, Now};
 use std::path::PathBuf;
 use storage::disk::Disk;
-use storage::{RecoveryEvent, StorageError};
+use storage::{Context, RecoveryEvent, StorageError};
+
+/// A log that was closed in order.
+#[derive(Debug)]
+pub struct Closed {
+    /// Whether the next start finds a note of what is committed.
+    pub note: Result<(), StorageError>,
+}
 
 /// What this node may become in the quorum.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -229,12 +236,12 @@ impl<D: Disk> Replica<D> {
 
     /// Closes the files in order. No records are taken any more; what was not flushed is given up. What is
     /// committed is noted before, so that the next start knows a log that has become shorter, or a leader
-    /// that has lost it.
+    /// that has lost it; without that note it knows no less than one after a crash.
     ///
     /// # Errors
     /// When the disk fails, or a torn tail cannot be cut.
-    pub fn close(&mut self, now_ms: i64) -> Result<(), AppendError> {
-        self.note_committed();
+    pub fn close(&mut self, now_ms: i64) -> Result<Closed, AppendError> {
+        let note = self.note_committed();
         let mended = self.mend(now_ms);
         if let RoleState::Leader(leading) = &mut self.role {
             leading.staged.take();
@@ -242,16 +249,22 @@ impl<D: Disk> Replica<D> {
         self.log.state = LogState::Failed;
         mended?;
         let closed = self.log.close(now_ms);
-        closed.map_err(|error| AppendError::Log(error.to_string()))
+        closed.map_err(|error| AppendError::Log(error.to_string()))?;
+        Ok(Closed { note })
     }
 
     /// Leaves a note of what is committed, which is durable here, for the next start.
-    pub(crate) fn note_committed(&self) {
+    pub(crate) fn note_committed(&self) -> Result<(), StorageError> {
         let (disk, folder) = (&self.log.disk, &self.log.folder);
-        // Without it the next start knows no less than one after a crash.
-        let _ = damage::note(disk, folder, self.high_watermark());
-        if matches!(self.standing, QuorumMembership::Voter(_)) {
-            let _ = damage::note(disk, damage::directory_of(folder), self.high_watermark());
-        }
+        let note = |place| {
+            let noted = damage::note(disk, place, self.high_watermark());
+            noted.context("leave a note of the end of the metadata log in", place)
+        };
+        let in_folder = note(folder);
+        let in_directory = match self.standing {
+            QuorumMembership::Voter(_) => note(damage::directory_of(folder)),
+            _ => Ok(()),
+        };
+        in_folder.and(in_directory)
     }
 }

@@ -32,7 +32,7 @@ pub(crate) enum Message {
     /// To say when this broker serves all that was decided before.
     Settle(oneshot::Sender<()>),
     /// To close the metadata log, the last that it does.
-    Close(oneshot::Sender<Result<(), AppendMetadataError>>),
+    Close(oneshot::Sender<Result<raft::Closed, AppendMetadataError>>),
     /// Something that no other broker could ask for.
     #[cfg(test)]
     Test(Box<dyn FnOnce(&mut super::controller_thread::ControllerThread) + Send>),
@@ -91,7 +91,7 @@ pub(crate) trait RemoteController: fmt::Debug + Send + Sync {
     ) -> Later<'_, Result<ControllerResponse, ErrorCode>>;
 
     /// Closes the metadata log of this node.
-    fn close(&self) -> Later<'_, Result<Result<(), AppendMetadataError>, ErrorCode>>;
+    fn close(&self) -> Later<'_, Result<Result<raft::Closed, AppendMetadataError>, ErrorCode>>;
 }
 
 /// The other end of a [`ControllerLink`].
@@ -258,7 +258,9 @@ impl ControllerLink {
     /// # Errors
     /// `NotController` when there is no controller any more; within, why the log is not shut down
     /// cleanly.
-    pub(crate) async fn close(&self) -> Result<Result<(), AppendMetadataError>, ErrorCode> {
+    pub(crate) async fn close(
+        &self,
+    ) -> Result<Result<raft::Closed, AppendMetadataError>, ErrorCode> {
         if let Way::Remote(controller) = &self.way {
             return controller.close().await;
         }

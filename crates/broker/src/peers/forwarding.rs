@@ -21,6 +21,9 @@ use wire::messages::{DefaultPrincipalData, EnvelopeRequest, EnvelopeResponse};
 
 /// The version of the principal that goes along.
 const PRINCIPAL_VERSION: i16 = 0;
+/// How long a request is passed on, as in Apache Kafka: whatever its client says of how long it waits, and longer than clients
+/// do. One that gives up asks anew, and is not told that nothing is decided while a controller is yet to come.
+const PATIENCE_MS: u64 = 60_000;
 /// The pause before a controller is asked again what it serves.
 const LEARN_PAUSE: Duration = Duration::from_secs(1);
 
@@ -28,7 +31,6 @@ const LEARN_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub(crate) struct Forwarding {
     channel: ControllerChannel,
-    timeout_ms: u64,
     /// The principal of every client, encoded.
     principal: Bytes,
     /// What the active controller serves, once that is known.
@@ -36,8 +38,8 @@ pub(crate) struct Forwarding {
 }
 
 impl Forwarding {
-    /// The way by `channel`; a request is given up after so long.
-    pub(crate) fn new(channel: ControllerChannel, timeout_ms: u64) -> Self {
+    /// The way by `channel`.
+    pub(crate) fn new(channel: ControllerChannel) -> Self {
         let anonymous = DefaultPrincipalData {
             r#type: "User",
             name: "ANONYMOUS",
@@ -47,7 +49,6 @@ impl Forwarding {
         anonymous.write(PRINCIPAL_VERSION, &mut principal);
         Self {
             channel,
-            timeout_ms,
             principal: principal.into(),
             served: Arc::default(),
         }
@@ -67,7 +68,7 @@ impl Forwarding {
     /// `RequestTimedOut` when no controller has answered in time, `UnsupportedVersion` when it does not know
     /// the request; others as the controller says.
     pub(crate) async fn forward(&self, frame: &[u8], client: IpAddr) -> Result<Bytes, ErrorCode> {
-        let deadline = Deadline::after_ms(self.timeout_ms, "request.timeout.ms");
+        let deadline = Deadline::after_ms(PATIENCE_MS, "the forwarding of requests");
         let address = match client.to_canonical() {
             IpAddr::V4(address) => address.octets().to_vec(),
             IpAddr::V6(address) => address.octets().to_vec(),

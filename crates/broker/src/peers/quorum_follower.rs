@@ -77,7 +77,7 @@ enum Message {
     /// To load all changes from then on.
     Live,
     /// To close the log, the last that it does.
-    Close(oneshot::Sender<Result<(), AppendMetadataError>>),
+    Close(oneshot::Sender<Result<raft::Closed, AppendMetadataError>>),
 }
 
 impl QuorumFollower {
@@ -152,7 +152,9 @@ impl QuorumFollower {
     ///
     /// # Errors
     /// `NotController` when the follower has ended; within, why the log is not shut down cleanly.
-    pub(crate) async fn close(&self) -> Result<Result<(), AppendMetadataError>, ErrorCode> {
+    pub(crate) async fn close(
+        &self,
+    ) -> Result<Result<raft::Closed, AppendMetadataError>, ErrorCode> {
         let (answer, answered) = oneshot::channel();
         let sent = self.messages.send(Message::Close(answer));
         sent.map_err(|_| ErrorCode::NotController)?;

@@ -33,7 +33,7 @@ impl RemoteController for ControllerOfQuorum {
         Box::pin(self.decide(request))
     }
 
-    fn close(&self) -> Later<'_, Result<Result<(), AppendMetadataError>, ErrorCode>> {
+    fn close(&self) -> Later<'_, Result<Result<raft::Closed, AppendMetadataError>, ErrorCode>> {
         Box::pin(self.follower.close())
     }
 }

@@ -315,8 +315,7 @@ impl Following {
         let marks = read_marks(&prepared, &metadata_directory)?;
         let directories = owned(&paths, locks, &prepared, &marks)?;
         let channel = ControllerChannel::new(self.connections, self.follower.leader());
-        let timeout_ms = config.peers.request_timeout_ms.max(0).unsigned_abs().into();
-        let forwarding = Forwarding::new(channel.clone(), timeout_ms);
+        let forwarding = Forwarding::new(channel.clone());
         tokio::runtime::Handle::current().spawn(forwarding.clone().learn_versions());
         let remote = ControllerOfQuorum {
             channel,

@@ -52,6 +52,30 @@ fn a_controller_is_stopped_and_killed_while_a_broker_lives_by_it() {
     controller.stop();
 }
 
+/// However short the broker's own requests are.
+#[test]
+fn a_request_is_passed_on_to_a_controller_that_is_yet_to_come() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("controller");
+    let controller = start(&path, 0);
+    let port = controller.address().port();
+    let quorum = format!("127.0.0.1:{port}");
+    let keys = [
+        ("process.roles", "broker"),
+        ("node.id", "1"),
+        ("controller.quorum.bootstrap.servers", &*quorum),
+        ("request.timeout.ms", "1"),
+    ];
+    let broker = Process::start(&directory.path().join("broker"), &keys);
+    let mut client = broker.connect();
+    controller.kill();
+    let asking = std::thread::spawn(move || client.create_topic("topic", 1, &[]));
+    let controller = start(&path, port);
+    asking.join().unwrap();
+    broker.stop();
+    controller.stop();
+}
+
 #[test]
 fn what_a_controller_cannot_have_is_refused() {
     let role = ["server", "--set", "process.roles=controller"];

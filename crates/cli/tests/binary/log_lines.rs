@@ -42,6 +42,21 @@ fn the_start_says_what_runs_where() {
     process.stop();
 }
 
+/// Its name is taken.
+#[test]
+fn an_orderly_stop_that_leaves_no_note_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut process = Process::start(directory.path(), &[]);
+    let folder = directory.path().join("__cluster_metadata-0");
+    for end_offset in 0..1_000 {
+        std::fs::create_dir(folder.join(format!("{end_offset:020}.synced"))).unwrap();
+    }
+    process.signal("TERM");
+    assert_eq!(process.wait().code(), Some(0), "{}", process.log());
+    let folder = folder.display().to_string();
+    line_with(&process, &["WARN", "may not be noticed", &folder]);
+}
+
 #[test]
 fn a_coordinators_topic_that_cannot_be_made_is_told_once_with_the_key() {
     let directory = tempfile::tempdir().unwrap();

@@ -126,6 +126,10 @@ fn nobody_is_left_without_a_word() {
         2
     "]],
     );
+    assert!(!tells(
+        &["topic", "trim", "t", "1"],
+        "did you mean `--before 1`?"
+    ));
     assert!(tells(&["topic", "trim", "t", "--before", "1"], ""));
     // That is deleted already.
     assert!(tells(&["topic", "trim", "t", "--before", "0"], ""));

@@ -208,7 +208,7 @@ impl<D: Disk> ObservedMetadataLog<D> {
     ///
     /// # Errors
     /// When the disk fails, or a torn tail cannot be cut.
-    pub fn close(&mut self, now_ms: i64) -> Result<(), super::AppendMetadataError> {
+    pub fn close(&mut self, now_ms: i64) -> Result<raft::Closed, super::AppendMetadataError> {
         Ok(self.replica.close(now_ms)?)
     }
 }

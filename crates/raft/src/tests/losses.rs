@@ -121,6 +121,24 @@ fn an_orderly_stop_on_a_full_disk_tells_where_the_log_ended() {
     );
 }
 
+#[test]
+fn who_closes_the_log_hears_of_a_note_that_could_not_be_left() {
+    for place in ["/a", "/a/__cluster_metadata-0"] {
+        let disk = new_disk();
+        let (mut replica, _) = lead(&disk).expect("new");
+        append(&mut replica, &["a"]).expect("fits");
+        let note = format!("{place}/{:020}.synced", replica.high_watermark());
+        disk.create_directory(Path::new(&note))
+            .expect("its name is taken");
+        let closed = replica.close(3_000).expect("the log itself is well");
+        let error = closed.note.expect_err("no note").to_string();
+        assert!(error.contains(place), "{error}");
+    }
+    let (mut replica, _) = lead(&new_disk()).expect("new");
+    let closed = replica.close(3_000).expect("all is well");
+    closed.note.expect("there is one");
+}
+
 /// It has led already, and not reached what it was started for.
 #[test]
 fn a_start_that_fails_forgets_nothing_of_the_log_before() {

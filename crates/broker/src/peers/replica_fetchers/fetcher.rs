@@ -328,12 +328,11 @@ impl FetcherTask {
             }
             turn.share().await;
         }
-        self.machine.take_errors(|partition, error| match error {
-            ErrorCode::OffsetOutOfRange | ErrorCode::FencedLeaderEpoch => {
-                tracing::warn!(%partition, %leader, %error, "the leader refuses a fetch");
-            }
-            _ => tracing::debug!(%partition, %leader, %error, "the leader refuses a fetch"),
-        });
+        self.machine
+            .take_errors(|partition, error| match is_unexpected(error) {
+                true => tracing::warn!(%partition, %leader, %error, "the leader refuses a fetch"),
+                false => tracing::debug!(%partition, %leader, %error, "the leader refuses a fetch"),
+            });
         self.wait_apart().await;
     }
 
@@ -367,6 +366,12 @@ impl FetcherTask {
             }
         }
     }
+}
+
+/// Whether a refusal says more than that leaders change: those who lead and those who follow hear of it one after the
+/// other, each partition on its own.
+const fn is_unexpected(refusal: ErrorCode) -> bool {
+    matches!(refusal, ErrorCode::OffsetOutOfRange)
 }
 
 /// Does a step, or notes in `apart` that it is to be done where its disk holds up nobody else.
@@ -580,5 +585,22 @@ pub(super) fn report(logs: &Logs, partition: &Partition, error: &FollowError) {
         FollowError::NotFollower | FollowError::OtherOffset { .. } | FollowError::Offline => {
             tracing::debug!(%partition, %error, "an answer of a leader is passed by");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_planned_change_of_leaders_warns_nobody() {
+        for error in [
+            ErrorCode::FencedLeaderEpoch,
+            ErrorCode::UnknownLeaderEpoch,
+            ErrorCode::NotLeaderOrFollower,
+        ] {
+            assert!(!is_unexpected(error), "{error}");
+        }
+        assert!(is_unexpected(ErrorCode::OffsetOutOfRange));
     }
 }
