@@ -21,8 +21,8 @@ use wire::messages::{DefaultPrincipalData, EnvelopeRequest, EnvelopeResponse};
 
 /// The version of the principal that goes along.
 const PRINCIPAL_VERSION: i16 = 0;
-/// How long a request is passed on, as in Apache Kafka: whatever its client says of how long it waits, and longer than clients
-/// do. One that gives up asks anew, and is not told that nothing is decided while a controller is yet to come.
+/// How long a request is passed on, as in Apache Kafka: whatever its client says of how long it waits, and longer than
+/// clients do. One that gives up asks anew, and is not told that nothing is decided while a controller is yet to come.
 const PATIENCE_MS: u64 = 60_000;
 /// The pause before a controller is asked again what it serves.
 const LEARN_PAUSE: Duration = Duration::from_secs(1);

@@ -5,8 +5,8 @@
 //! - that has died since, before its log start was noted, and leads before it has followed.
 //!
 //! Each of these is a holder until its log starts later. When a holder leads, what it has counts from there on, for
-//! replicas that follow it too: the deletion is over. What a leader answers that has been replaced, and has not heard of
-//! it, binds no later leader.
+//! replicas that follow it too: the deletion is over. What a leader answers that has been replaced, and has not heard
+//! of it, binds no later leader.
 
 use super::Log;
 use model::{BrokerId, LeaderEpoch};
