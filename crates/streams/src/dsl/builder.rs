@@ -31,7 +31,7 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Default)]
 pub struct StreamsBuilder {
-    builder: Builder,
+    pub(crate) builder: Builder,
 }
 
 impl fmt::Debug for StreamsBuilder {

@@ -15,6 +15,8 @@ pub struct Materialized<K, V> {
     pub(crate) logging: Option<BTreeMap<String, String>>,
     pub(crate) retention_ms: Option<i64>,
     pub(crate) store_type: Option<StoreType>,
+    /// How long versions are kept; none when only the newest value is.
+    pub(crate) history_retention_ms: Option<i64>,
 }
 
 impl<K, V> Clone for Materialized<K, V> {
@@ -27,6 +29,7 @@ impl<K, V> Clone for Materialized<K, V> {
             logging: self.logging.clone(),
             retention_ms: self.retention_ms,
             store_type: self.store_type,
+            history_retention_ms: self.history_retention_ms,
         }
     }
 }
@@ -39,6 +42,7 @@ impl<K, V> fmt::Debug for Materialized<K, V> {
             .field("logging", &self.logging)
             .field("retention_ms", &self.retention_ms)
             .field("store_type", &self.store_type)
+            .field("history_retention_ms", &self.history_retention_ms)
             .finish_non_exhaustive()
     }
 }
@@ -53,6 +57,7 @@ impl<K, V> Default for Materialized<K, V> {
             logging: Some(BTreeMap::new()),
             retention_ms: None,
             store_type: None,
+            history_retention_ms: None,
         }
     }
 }
@@ -62,6 +67,16 @@ impl<K, V> Materialized<K, V> {
     pub fn named(name: impl Into<String>) -> Self {
         Self {
             name: Some(name.into()),
+            ..Self::default()
+        }
+    }
+
+    /// A store of this name that keeps what keys had within this time (KIP-889), so that a join finds the value of the
+    /// time of its record.
+    pub fn versioned(name: impl Into<String>, history_retention_ms: i64) -> Self {
+        Self {
+            name: Some(name.into()),
+            history_retention_ms: Some(history_retention_ms),
             ..Self::default()
         }
     }

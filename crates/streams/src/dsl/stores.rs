@@ -5,7 +5,7 @@ use crate::record::Data;
 use crate::serde::SerdeRef;
 use crate::state::{
     DslStoreFormat, KeyValueSupplier, SessionSupplier, StoreBuilder, StoreType, Stores,
-    WindowSupplier,
+    VersionedSupplier, WindowSupplier,
 };
 use std::sync::Arc;
 
@@ -110,6 +110,29 @@ pub(crate) fn session_store<K: Data, V: Data>(
         if materialized.is_cached {
             builder = builder.with_caching_enabled();
         }
+        Arc::new(match &materialized.logging {
+            Some(configs) => builder.with_logging_enabled(configs.clone()),
+            None => builder.with_logging_disabled(),
+        })
+    })
+}
+
+/// The store of a table that keeps the values of its keys by time.
+pub(crate) fn versioned_store<K: Data, V: Data>(
+    name: &Arc<str>,
+    materialized: &Materialized<K, V>,
+    (key_serde, value_serde): (&SerdeRef<K>, &SerdeRef<V>),
+    history_retention_ms: i64,
+) -> MakeStore {
+    let (name, materialized) = (Arc::clone(name), materialized.clone());
+    let (key_serde, value_serde) = (Arc::clone(key_serde), Arc::clone(value_serde));
+    Arc::new(move |stores| {
+        let store_type = materialized.store_type.unwrap_or(stores.store_type);
+        let builder = Stores::versioned_key_value_store_builder(
+            VersionedSupplier::new(&name, store_type, history_retention_ms),
+            Arc::clone(&key_serde),
+            Arc::clone(&value_serde),
+        );
         Arc::new(match &materialized.logging {
             Some(configs) => builder.with_logging_enabled(configs.clone()),
             None => builder.with_logging_disabled(),

@@ -4,6 +4,20 @@
 //! the application does with it: a join reads them, a grouped table needs the old ones. So a table is described by its
 //! [`TableView`], which children ask while the graph is put together; nodes read what was decided when they are made.
 
+mod change_serde;
+mod computed;
+mod filter;
+mod global;
+mod group_by;
+mod grouped;
+mod grouped_aggregate;
+mod kept;
+mod map_values;
+mod settings;
+mod source;
+mod to_stream;
+mod to_table;
+
 use super::stream::SourceNames;
 use super::{Builder, GraphNodeId};
 use crate::error::{Failure, StreamsError};
@@ -11,6 +25,9 @@ use crate::processor::TaskContext;
 use crate::record::ValueAndTimestamp;
 use crate::serde::SerdeRef;
 use crate::topology::Instantiation;
+pub use global::GlobalKTable;
+pub use grouped::KGroupedTable;
+pub use settings::{Named, TableSettings};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -67,6 +84,11 @@ pub(crate) trait TableView<K, V> {
 
     /// How nodes read the table's values.
     fn getter(&self) -> TableGetter<K, V>;
+
+    /// Whether the table tells of older versions than the newest.
+    fn is_versioned(&self) -> bool {
+        false
+    }
 
     /// How long after its end a window of the table still takes records; none of a table that has no windows.
     fn grace_ms(&self) -> Option<i64> {

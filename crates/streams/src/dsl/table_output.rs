@@ -1,4 +1,5 @@
-//! How a node gives on the changes of a table that it keeps in a store: at once, or when the store's cache gives them on.
+//! How a node gives on the changes of a table that it keeps in a store: at once, or when the store's cache gives them
+//! on.
 
 use crate::error::{Failure, StreamsError};
 use crate::processor::{Outputs, TaskContext};

@@ -1,0 +1,5 @@
+//! Tables and their joins against Apache Kafka 4.3.1: the same topologies have the same nodes, stores and topics, and
+//! the same records give the same results, changelogs and messages in internal topics.
+
+mod harness;
+mod of_tables;
