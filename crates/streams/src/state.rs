@@ -27,6 +27,7 @@ pub(crate) mod grace_buffer;
 mod key_value;
 mod key_value_rows;
 mod layers;
+mod lru_rows;
 mod opening;
 pub(crate) mod outer_join;
 mod segments;

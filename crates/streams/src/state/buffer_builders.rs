@@ -66,6 +66,7 @@ impl<K: 'static, L: 'static, R: 'static> StoreBuilder for OuterJoinStoreBuilder<
             store: &self.name,
             kind: Kind::KeyValue,
             format: RowFormat::Plain,
+            rows_format: RowFormat::Plain,
         };
         let bytes = opening.open(self.store_type)?;
         let Codec { topic, .. } = self.wishes.codec(building, &self.name, RowFormat::Plain);
@@ -163,6 +164,7 @@ impl<K: 'static, V: 'static> StoreBuilder for GraceBufferBuilder<K, V> {
             store: &self.name,
             kind: Kind::KeyValue,
             format: RowFormat::Plain,
+            rows_format: RowFormat::Plain,
         };
         let rows = opening.open(self.store_type)?;
         let codec = self.wishes.codec(building, &self.name, RowFormat::Plain);

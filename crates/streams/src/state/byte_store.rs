@@ -5,6 +5,7 @@
 //!   typed stores          KeyValueStore, WindowStore, SessionStore: keys and values of types, read-only views
 //!     Cached              keeps rows in memory, gives the newest of each key on
 //!     Changelogged        writes each row to the changelog
+//!     Adapted             where the rows' format has less than the builder's
 //!     KeyValueRows, WindowRows, TimeFirstRows      rows in one map, or in one a segment
 //!       ByteMap           in memory, on disk
 //! ```
@@ -88,6 +89,11 @@ pub(crate) trait ByteStore: 'static {
 
     /// Closes the store in order.
     fn close(&mut self) -> Result<(), StoreFault>;
+
+    /// The oldest row that the store has given up for room, and nobody has taken.
+    fn take_evicted(&mut self) -> Option<ByteString> {
+        None
+    }
 
     /// Gives on what a cache holds.
     fn flush(&mut self, _context: &mut TaskContext) -> Result<(), StoreFault> {

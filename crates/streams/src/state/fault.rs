@@ -14,7 +14,7 @@ pub enum StoreFault {
     #[error("the disk failed: {0}")]
     Disk(io::Error),
     /// An earlier write failed, so that nobody knows what the disk has.
-    #[error("an earlier write to the disk failed; start again")]
+    #[error("an earlier write to the disk failed, perhaps because it is full; start again")]
     Poisoned,
     /// What is on the disk is no store, or is damaged.
     #[error("its files are damaged, so it has to be restored from its changelog: {0}")]

@@ -6,7 +6,7 @@ use super::codec::Codec;
 use super::fault::StoreFault;
 use super::format::RowFormat;
 use super::key_value_rows::KeyValueRows;
-use super::layers::{CacheBudget, Cached, Changelog, Changelogged, Logged, SegmentOrder};
+use super::layers::{Adapted, CacheBudget, Cached, Changelog, Changelogged, Logged, SegmentOrder};
 use super::segments::{Retention, Segments};
 use super::state_store::{ChangelogConfig, StoreBuilding};
 use super::stores::{StoreType, TimeFirst};
@@ -121,7 +121,10 @@ pub(super) struct Opening<'a, K, V> {
     pub(super) building: &'a StoreBuilding,
     pub(super) store: &'a Arc<str>,
     pub(super) kind: Kind,
+    /// What the builder says stands in rows.
     pub(super) format: RowFormat,
+    /// What the supplier's rows have of that.
+    pub(super) rows_format: RowFormat,
 }
 
 /// How rows are arranged.
@@ -140,7 +143,7 @@ impl<K, V> Rows for Opening<'_, K, V> {
     type Made = Box<dyn ByteStore>;
 
     fn make<B: Backend>(self, backend: B) -> Result<Self::Made, StoreFault> {
-        let format = self.format;
+        let format = self.rows_format;
         match self.kind {
             Kind::KeyValue => {
                 let rows = KeyValueRows::open(backend, format)?;
@@ -173,7 +176,17 @@ impl<K, V> Rows for Opening<'_, K, V> {
 
 impl<K, V> Opening<'_, K, V> {
     /// `rows` under the layers that are wanted.
-    fn layers<S: ByteStore>(self, rows: S) -> Box<dyn ByteStore> {
+    pub(super) fn layers<S: ByteStore>(self, rows: S) -> Box<dyn ByteStore> {
+        match self.format == self.rows_format {
+            true => self.wanted_layers(rows),
+            false => {
+                let rows = Adapted::new(rows, self.format, self.rows_format);
+                self.wanted_layers(rows)
+            }
+        }
+    }
+
+    fn wanted_layers<S: ByteStore>(self, rows: S) -> Box<dyn ByteStore> {
         let (segments, can_be_cached, retain_duplicates) = match self.kind {
             Kind::KeyValue => (None, true, false),
             Kind::Windows {
@@ -205,7 +218,7 @@ impl<K, V> Opening<'_, K, V> {
     }
 
     pub(super) fn open(self, store_type: StoreType) -> Result<Box<dyn ByteStore>, StreamsError> {
-        let (building, store, format) = (self.building, self.store, self.format);
+        let (building, store, format) = (self.building, self.store, self.rows_format);
         open(building, store, store_type, format, self).map_err(|fault| fault.of(store))
     }
 }

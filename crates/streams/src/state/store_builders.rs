@@ -5,6 +5,7 @@ use super::bytes::Backend;
 use super::fault::StoreFault;
 use super::format::RowFormat;
 use super::key_value::KeyValueStore;
+use super::lru_rows::LruRows;
 use super::opening::{CLEANUP_POLICY, COMPACT, Kind, Opening, Rows, Wishes, open};
 use super::segments::Retention;
 use super::session::SessionStore;
@@ -26,15 +27,22 @@ use std::sync::Arc;
 /// `min.compaction.lag.ms` of a versioned store's changelog is its history retention and this.
 const ADDITIONAL_COMPACTION_LAG_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// The format of rows: a supplier's, or the builder's where the supplier leaves it open.
-fn format_of(
-    store_type: StoreType,
-    supplied: DslStoreFormat,
-    wanted: DslStoreFormat,
-) -> DslStoreFormat {
-    match (store_type, supplied) {
-        (StoreType::InMemory, DslStoreFormat::Plain) => wanted,
-        _ => supplied,
+/// What stands in rows as the builder says, and what of that the supplier's rows have.
+struct Formats {
+    built: DslStoreFormat,
+    rows: DslStoreFormat,
+}
+
+impl Formats {
+    /// A supplier of plain rows in memory leaves the format to the builder; else rows are as the supplier says, and
+    /// a builder that says more gets along with less.
+    fn of(store_type: StoreType, supplied: DslStoreFormat, wanted: DslStoreFormat) -> Self {
+        let built = supplied.max(wanted);
+        let rows = match (store_type, supplied) {
+            (StoreType::InMemory, DslStoreFormat::Plain) => built,
+            _ => supplied,
+        };
+        Self { built, rows }
     }
 }
 
@@ -46,11 +54,20 @@ const fn row_format(format: DslStoreFormat) -> RowFormat {
     }
 }
 
+/// Sessions have no timestamp beside their end.
+const fn session_format(format: DslStoreFormat) -> RowFormat {
+    match format {
+        DslStoreFormat::Plain | DslStoreFormat::Timestamped => RowFormat::Plain,
+        DslStoreFormat::Headers => RowFormat::Aggregation,
+    }
+}
+
 macro_rules! builder {
     ($(#[$doc:meta])* $Builder:ident, $Supplier:ident) => {
         $(#[$doc])*
         pub struct $Builder<K, V> {
             supplier: $Supplier,
+            formats: Formats,
             wishes: Wishes<K, V>,
         }
 
@@ -128,13 +145,13 @@ builder!(
 
 impl<K: 'static, V: 'static> KeyValueStoreBuilder<K, V> {
     pub(crate) fn new(
-        mut supplier: KeyValueSupplier,
+        supplier: KeyValueSupplier,
         format: DslStoreFormat,
         key: SerdeRef<K>,
         value: SerdeRef<V>,
     ) -> Self {
-        supplier.format = format_of(supplier.store_type, supplier.format, format);
         Self {
+            formats: Formats::of(supplier.store_type, supplier.format, format),
             supplier,
             wishes: Wishes::new(key, value),
         }
@@ -155,17 +172,23 @@ impl<K: 'static, V: 'static> StoreBuilder for KeyValueStoreBuilder<K, V> {
         let KeyValueSupplier {
             name,
             store_type,
-            format,
+            max_entries,
+            ..
         } = &self.supplier;
-        let format = row_format(*format);
+        let format = row_format(self.formats.built);
+        let rows_format = row_format(self.formats.rows);
         let opening = Opening {
             wishes: &self.wishes,
             building,
             store: name,
             kind: Kind::KeyValue,
             format,
+            rows_format,
         };
-        let bytes = opening.open(*store_type)?;
+        let bytes = match max_entries {
+            Some(max_entries) => opening.layers(LruRows::new(*max_entries, rows_format)),
+            None => opening.open(*store_type)?,
+        };
         let codec = self.wishes.codec(building, name, format);
         Ok(BuiltStore::new(KeyValueStore::new(Base::new(
             name, codec, bytes,
@@ -175,13 +198,13 @@ impl<K: 'static, V: 'static> StoreBuilder for KeyValueStoreBuilder<K, V> {
 
 impl<K: 'static, V: 'static> WindowStoreBuilder<K, V> {
     pub(crate) fn new(
-        mut supplier: WindowSupplier,
+        supplier: WindowSupplier,
         format: DslStoreFormat,
         key: SerdeRef<K>,
         value: SerdeRef<V>,
     ) -> Self {
-        supplier.format = format_of(supplier.store_type, supplier.format, format);
         Self {
+            formats: Formats::of(supplier.store_type, supplier.format, format),
             supplier,
             wishes: Wishes::new(key, value),
         }
@@ -210,7 +233,7 @@ impl<K: 'static, V: 'static> StoreBuilder for WindowStoreBuilder<K, V> {
             retention_ms: supplier.retention_ms,
             interval_ms: supplier.segment_interval_ms.max(1),
         };
-        let format = row_format(supplier.format);
+        let format = row_format(self.formats.built);
         let opening = Opening {
             wishes: &self.wishes,
             building,
@@ -222,6 +245,7 @@ impl<K: 'static, V: 'static> StoreBuilder for WindowStoreBuilder<K, V> {
                 retain_duplicates: supplier.retain_duplicates,
             },
             format,
+            rows_format: row_format(self.formats.rows),
         };
         let bytes = opening.open(supplier.store_type)?;
         let codec = self.wishes.codec(building, &supplier.name, format);
@@ -236,13 +260,13 @@ impl<K: 'static, V: 'static> StoreBuilder for WindowStoreBuilder<K, V> {
 
 impl<K: 'static, A: 'static> SessionStoreBuilder<K, A> {
     pub(crate) fn new(
-        mut supplier: SessionSupplier,
+        supplier: SessionSupplier,
         format: DslStoreFormat,
         key: SerdeRef<K>,
         aggregation: SerdeRef<A>,
     ) -> Self {
-        supplier.format = format_of(supplier.store_type, supplier.format, format);
         Self {
+            formats: Formats::of(supplier.store_type, supplier.format, format),
             supplier,
             wishes: Wishes::new(key, aggregation),
         }
@@ -263,11 +287,7 @@ impl<K: 'static, A: 'static> StoreBuilder for SessionStoreBuilder<K, A> {
     fn build(&self, building: &StoreBuilding) -> Result<BuiltStore, StreamsError> {
         let supplier = &self.supplier;
         let retention = Retention::of(supplier.retention_ms);
-        // Sessions have no timestamp of their own beside their end.
-        let format = match supplier.format {
-            DslStoreFormat::Plain | DslStoreFormat::Timestamped => RowFormat::Plain,
-            DslStoreFormat::Headers => RowFormat::Aggregation,
-        };
+        let format = session_format(self.formats.built);
         let time_first = match supplier.is_time_first {
             true => TimeFirst::WithIndex,
             false => TimeFirst::No,
@@ -283,6 +303,7 @@ impl<K: 'static, A: 'static> StoreBuilder for SessionStoreBuilder<K, A> {
                 retain_duplicates: false,
             },
             format,
+            rows_format: session_format(self.formats.rows),
         };
         let bytes = opening.open(supplier.store_type)?;
         let codec = self.wishes.codec(building, &supplier.name, format);
@@ -295,6 +316,10 @@ impl<K: 'static, V: 'static> VersionedStoreBuilder<K, V> {
     pub(crate) fn new(supplier: VersionedSupplier, key: SerdeRef<K>, value: SerdeRef<V>) -> Self {
         Self {
             supplier,
+            formats: Formats {
+                built: DslStoreFormat::Plain,
+                rows: DslStoreFormat::Plain,
+            },
             wishes: Wishes::new(key, value),
         }
     }

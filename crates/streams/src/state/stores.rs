@@ -17,7 +17,7 @@ pub enum StoreType {
 }
 
 /// What stands in rows beside values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DslStoreFormat {
     /// Nothing.
     Plain,
@@ -36,6 +36,8 @@ pub struct KeyValueSupplier {
     pub store_type: StoreType,
     /// What stands beside values.
     pub format: DslStoreFormat,
+    /// Only so many rows are kept, in memory: those that were used last.
+    pub max_entries: Option<usize>,
 }
 
 /// A window store's name, place and format, and how long it keeps windows.
@@ -105,6 +107,7 @@ impl KeyValueSupplier {
             name: Arc::from(name),
             store_type,
             format,
+            max_entries: None,
         }
     }
 }
@@ -218,6 +221,15 @@ impl Stores {
     /// A key-value store in memory; its builder says what stands beside values.
     pub fn in_memory_key_value_store(name: &str) -> KeyValueSupplier {
         KeyValueSupplier::new(name, StoreType::InMemory, DslStoreFormat::Plain)
+    }
+
+    /// A key-value store in memory that keeps the `max_entries` rows that were used last; the others are deleted. It is
+    /// not to be cached.
+    pub fn lru_map(name: &str, max_entries: usize) -> KeyValueSupplier {
+        KeyValueSupplier {
+            max_entries: Some(max_entries),
+            ..Self::in_memory_key_value_store(name)
+        }
     }
 
     /// A versioned store on disk.

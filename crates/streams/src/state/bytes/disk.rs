@@ -4,7 +4,7 @@
 //! converted as they are read, move to the new family when they are read by key, and go when they are written.
 
 use super::merge::{Hiding, merge};
-use super::task_database::{TaskDatabase, fault};
+use super::task_database::{TaskDatabase, guarded};
 use super::{
     Backend, Bounds, ByteMap, ByteString, Direction, Offsets, Row, Rows, Stored, is_empty,
 };
@@ -53,7 +53,7 @@ impl DiskBackend {
     ) -> Result<Self, StoreFault> {
         let offsets = database.keyspace(&format!("{store}/offsets"))?;
         let status = read_offset(&offsets, STATUS)?;
-        offsets.insert(STATUS, OPEN.to_be_bytes()).map_err(fault)?;
+        guarded(|| offsets.insert(STATUS, OPEN.to_be_bytes()))?;
         database.hand_over()?;
         Ok(Self {
             database,
@@ -73,7 +73,7 @@ impl DiskBackend {
 }
 
 fn read_offset(offsets: &Keyspace, key: &str) -> Result<Option<i64>, StoreFault> {
-    let Some(value) = offsets.get(key).map_err(fault)? else {
+    let Some(value) = guarded(|| offsets.get(key))? else {
         return Ok(None);
     };
     let bytes = <[u8; 8]>::try_from(&*value).map_err(|_| {
@@ -94,7 +94,7 @@ impl Backend for DiskBackend {
             let Some(keyspace) = self.database.existing(&self.name(family.name, segment))? else {
                 continue;
             };
-            if keyspace.is_empty().map_err(fault)? {
+            if guarded(|| keyspace.is_empty())? {
                 self.database.remove(keyspace)?;
             } else {
                 older.push((keyspace, family.prefix));
@@ -140,17 +140,19 @@ impl Backend for DiskBackend {
 
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault> {
         if offsets.is_empty() {
-            for row in self.offsets.iter() {
-                let key = row.key().map_err(fault)?;
-                if *key != *STATUS.as_bytes() {
-                    self.offsets.remove(key).map_err(fault)?;
-                }
+            let keys = guarded(|| {
+                self.offsets
+                    .iter()
+                    .map(fjall::Guard::key)
+                    .collect::<Result<Vec<_>, _>>()
+            })?;
+            for key in keys.into_iter().filter(|key| **key != *STATUS.as_bytes()) {
+                guarded(|| self.offsets.remove(key))?;
             }
         }
         for ((topic, partition), offset) in offsets {
-            self.offsets
-                .insert(format!("{topic}-{partition}"), offset.to_be_bytes())
-                .map_err(fault)?;
+            let key = format!("{topic}-{partition}");
+            guarded(|| self.offsets.insert(key, offset.to_be_bytes()))?;
         }
         self.database.hand_over()
     }
@@ -164,9 +166,7 @@ impl Backend for DiskBackend {
     }
 
     fn close(&mut self) -> Result<(), StoreFault> {
-        self.offsets
-            .insert(STATUS, CLOSED.to_be_bytes())
-            .map_err(fault)?;
+        guarded(|| self.offsets.insert(STATUS, CLOSED.to_be_bytes()))?;
         self.database.hand_over()
     }
 }
@@ -196,14 +196,14 @@ impl DiskMap {
 
 impl ByteMap for DiskMap {
     fn get(&self, key: &[u8]) -> Result<Option<Stored<'_>>, StoreFault> {
-        if let Some(value) = self.keyspace.get(key).map_err(fault)? {
+        if let Some(value) = guarded(|| self.keyspace.get(key))? {
             return Ok(Some(Stored::Shared(value)));
         }
         for (older, prefix) in &self.older {
-            if let Some(value) = older.get(key).map_err(fault)? {
+            if let Some(value) = guarded(|| older.get(key))? {
                 let value = convert(prefix, &value);
-                self.keyspace.insert(key, value.clone()).map_err(fault)?;
-                older.remove(key).map_err(fault)?;
+                guarded(|| self.keyspace.insert(key, value.clone()))?;
+                guarded(|| older.remove(key))?;
                 return Ok(Some(Stored::Shared(value)));
             }
         }
@@ -211,17 +211,17 @@ impl ByteMap for DiskMap {
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreFault> {
-        self.keyspace.insert(key, value).map_err(fault)?;
+        guarded(|| self.keyspace.insert(key, value))?;
         for (older, _) in &self.older {
-            older.remove(key).map_err(fault)?;
+            guarded(|| older.remove(key))?;
         }
         self.pace(key.len() + value.len())
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<(), StoreFault> {
-        self.keyspace.remove(key).map_err(fault)?;
+        guarded(|| self.keyspace.remove(key))?;
         for (older, _) in &self.older {
-            older.remove(key).map_err(fault)?;
+            guarded(|| older.remove(key))?;
         }
         self.pace(key.len())
     }
@@ -261,17 +261,31 @@ fn scan<'a>(
     direction: Direction,
     prefix: &'static [u8],
 ) -> Rows<'a> {
-    let guards = keyspace.range::<&[u8], _>(*bounds);
-    let row = move |guard: fjall::Guard| -> Result<Row<'a>, StoreFault> {
-        let (key, value) = guard.into_inner().map_err(fault)?;
-        let value = match prefix {
-            [] => value,
-            _ => convert(prefix, &value),
-        };
-        Ok((Stored::Shared(key), Stored::Shared(value)))
+    let mut guards = match guarded(|| Ok(keyspace.range::<&[u8], _>(*bounds))) {
+        Ok(guards) => guards,
+        Err(fault) => return Box::new(std::iter::once(Err(fault))),
     };
-    match direction {
-        Direction::Forward => Box::new(guards.map(row)),
-        Direction::Backward => Box::new(guards.rev().map(row)),
-    }
+    let mut has_failed = false;
+    let next = move || -> Option<Result<Row<'a>, StoreFault>> {
+        if has_failed {
+            return None;
+        }
+        let row = guarded(|| {
+            let guard = match direction {
+                Direction::Forward => guards.next(),
+                Direction::Backward => guards.next_back(),
+            };
+            guard.map(fjall::Guard::into_inner).transpose()
+        });
+        has_failed = row.is_err();
+        let row = row.transpose()?;
+        Some(row.map(|(key, value)| {
+            let value = match prefix {
+                [] => value,
+                _ => convert(prefix, &value),
+            };
+            (Stored::Shared(key), Stored::Shared(value))
+        }))
+    };
+    Box::new(std::iter::from_fn(next))
 }

@@ -7,9 +7,10 @@
 use crate::state::fault::StoreFault;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use std::fmt;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes of rows that a keyspace collects in memory before it writes them.
 const WRITE_BUFFER_BYTES: u64 = 16 << 20;
@@ -22,6 +23,8 @@ const MAX_NAME_BYTES: usize = 255;
 /// One less than what fjall lets wait.
 const MAX_SEALED: usize = 3;
 const SLOW_DISK_PAUSE: Duration = Duration::from_millis(1);
+/// A disk that takes longer for one write buffer has failed.
+const SLOWEST_DISK: Duration = Duration::from_secs(120);
 
 /// The database of a task, open until it is dropped.
 #[derive(Clone)]
@@ -44,18 +47,14 @@ impl TaskDatabase {
     /// # Errors
     /// The disk fails, another process has it open, or its files are damaged.
     pub(crate) fn open(directory: &Path) -> Result<Self, StoreFault> {
-        let open = || {
+        let database = guarded(|| {
             Database::builder(directory)
                 .manual_journal_persist(true)
                 .worker_threads(1)
                 .cache_size(BLOCK_CACHE_BYTES)
                 .max_journaling_size(JOURNAL_BYTES)
                 .open()
-        };
-        // fjall takes some damages of its own files for bugs.
-        let database = catch_unwind(AssertUnwindSafe(open))
-            .map_err(|_| StoreFault::Damaged("fjall panicked while it opened them".to_owned()))?
-            .map_err(fault)?;
+        })?;
         Ok(Self {
             database,
             directory: directory.to_path_buf(),
@@ -69,7 +68,7 @@ impl TaskDatabase {
                 "`{name}` is longer than {MAX_NAME_BYTES} bytes; choose a shorter name of the store"
             )));
         }
-        self.database.keyspace(name, options).map_err(fault)
+        guarded(|| self.database.keyspace(name, options))
     }
 
     /// The keyspace of this name, if it is there.
@@ -90,15 +89,19 @@ impl TaskDatabase {
 
     /// Deletes a keyspace with its rows.
     pub(crate) fn remove(&self, keyspace: Keyspace) -> Result<(), StoreFault> {
-        self.database.delete_keyspace(keyspace).map_err(fault)
+        guarded(|| self.database.delete_keyspace(keyspace))
     }
 
     /// Waits while more full write buffers wait to be written than fjall lets wait, or until the disk has failed.
     ///
     /// fjall itself would wait for ever for a thread that a full disk has ended.
     pub(crate) fn wait_for_tables(&self, keyspace: &Keyspace) -> Result<(), StoreFault> {
+        let start = Instant::now();
         while keyspace.sealed_memtable_count() >= MAX_SEALED {
             self.hand_over()?;
+            if start.elapsed() > SLOWEST_DISK {
+                return Err(io::Error::from(io::ErrorKind::TimedOut).into());
+            }
             std::thread::sleep(SLOW_DISK_PAUSE);
         }
         Ok(())
@@ -106,7 +109,7 @@ impl TaskDatabase {
 
     /// Hands what was written to the operating system: it outlives the process.
     pub(crate) fn hand_over(&self) -> Result<(), StoreFault> {
-        self.database.persist(PersistMode::Buffer).map_err(fault)
+        guarded(|| self.database.persist(PersistMode::Buffer))
     }
 }
 
@@ -116,7 +119,15 @@ fn options() -> KeyspaceCreateOptions {
         .max_memtable_size(WRITE_BUFFER_BYTES)
 }
 
-pub(crate) fn fault(error: fjall::Error) -> StoreFault {
+/// Calls fjall, which takes some damages of its files for bugs of its own.
+pub(crate) fn guarded<T>(call: impl FnOnce() -> Result<T, fjall::Error>) -> Result<T, StoreFault> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(result) => result.map_err(fault),
+        Err(_) => Err(StoreFault::Damaged("fjall panicked".to_owned())),
+    }
+}
+
+fn fault(error: fjall::Error) -> StoreFault {
     match error {
         fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) => error.into(),
         fjall::Error::Poisoned => StoreFault::Poisoned,

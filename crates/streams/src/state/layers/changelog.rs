@@ -109,6 +109,9 @@ impl<S: ByteStore> ByteStore for Changelogged<S> {
         value: Option<&[u8]>,
     ) -> Result<(), StoreFault> {
         self.inner.put(context, key, value)?;
+        while let Some(evicted) = self.inner.take_evicted() {
+            self.log(context, &evicted, None)?;
+        }
         let Some(sequence) = &mut self.sequence else {
             return self.log(context, key, value);
         };

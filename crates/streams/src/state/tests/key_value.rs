@@ -238,6 +238,85 @@ fn the_changelog_has_values_timestamps_and_headers_apart() {
     );
 }
 
+#[test]
+fn what_a_supplier_has_no_room_for_is_logged_all_the_same() {
+    for is_cached in [false, true] {
+        let mut world = World::new(1 << 20);
+        let supplier = Stores::persistent_timestamped_key_value_store("s");
+        let (key, value) = (String::serde(), String::serde());
+        let mut builder =
+            Stores::timestamped_key_value_store_with_headers_builder(supplier, key, value);
+        if is_cached {
+            builder = builder.with_caching_enabled();
+        }
+        let (store, life) = world.build::<Store>(&builder);
+        let (key, value) = ("k".to_owned(), "v".to_owned());
+        store
+            .borrow_mut()
+            .put_with_headers(
+                &mut world.context,
+                &key,
+                Some(&value),
+                1000,
+                &headers("own"),
+            )
+            .expect("put");
+        life.borrow_mut()
+            .flush(&mut world.context)
+            .expect("flushed");
+        let record = world.drain().remove(0);
+        assert_eq!(record.headers, headers("own"));
+        assert_eq!(record.timestamp_ms, Some(1000));
+        assert_eq!(record.value.as_deref(), Some(&b"v"[..]));
+        life.borrow_mut().close().expect("closed");
+        // The rows are those of a timestamped store.
+        let killed = world.killed(0);
+        let (store, _) =
+            killed.build::<Store>(&self::builder(ON_DISK, DslStoreFormat::Timestamped));
+        let got = store.borrow_mut().get_as::<Timestamped>(&key).expect("got");
+        assert_eq!(
+            got.map(|got| (got.value, got.timestamp_ms)),
+            Some((value, 1000))
+        );
+    }
+}
+
+#[test]
+fn a_store_of_limited_size_keeps_what_was_used_last() {
+    let mut world = World::new(0);
+    let supplier = Stores::lru_map("s", 2);
+    let builder = Stores::key_value_store_builder(supplier, String::serde(), String::serde());
+    let (store, _) = world.build::<Store>(&builder);
+    let said: Vec<String> = "a=1 b=2 ?a c=3 .. d=4 ?a .. -c <"
+        .split_whitespace()
+        .filter_map(|word| run(&mut world, &mut store.borrow_mut(), word))
+        .collect();
+    let expected = ["1", "a=1 c=3", "none", "c=3 d=4", "was 3", "d=4"];
+    assert_eq!(said, expected);
+    let logged: Vec<_> = world
+        .drain()
+        .iter()
+        .map(|record| {
+            (
+                record.key.clone().unwrap_or_default(),
+                record.value.is_some(),
+            )
+        })
+        .collect();
+    // What goes is deleted from the changelog before the row that takes its place is there.
+    let own = |key: &'static str, is_value| (Bytes::from(key), is_value);
+    let expected = [
+        own("a", true),
+        own("b", true),
+        own("b", false),
+        own("c", true),
+        own("a", false),
+        own("d", true),
+        own("c", false),
+    ];
+    assert_eq!(logged, expected);
+}
+
 /// What a cache has given on, in order.
 fn flushed(store: &Rc<RefCell<Store>>) -> Vec<String> {
     let mut said = Vec::new();

@@ -4,8 +4,8 @@ use super::world::{VARIANTS, Variant, World, hex, restored};
 use crate::headers::Headers;
 use crate::serde::{DefaultSerde as _, Window, Windowed};
 use crate::state::{
-    Direction, DslStoreFormat, Forwarding, Plain, StateStore, StoreType, Stores, TimeFirst,
-    WindowStore, WindowStoreBuilder, WindowSupplier, WithHeaders,
+    Direction, DslStoreFormat, Forwarding, Plain, StateStore, StoreBuilder, StoreType, Stores,
+    TimeFirst, WindowStore, WindowStoreBuilder, WindowSupplier, WithHeaders,
 };
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -217,6 +217,21 @@ fn segments_are_found_again_and_dropped_from_the_disk() {
     assert_eq!(starts(&store), [700_000, 800_000, 900_000]);
     put(&mut killed, &store, "k", Some("v"), 1_000_000);
     assert_eq!(starts(&store), [900_000, 1_000_000]);
+}
+
+#[test]
+fn changelogs_of_windows_are_kept_a_day_longer() {
+    let configs = |supplier: WindowSupplier| -> Vec<(String, String)> {
+        let config = StoreBuilder::changelog(&builder(IN_MEMORY, supplier)).expect("it is logged");
+        config.topic_configs(86_400_000).into_iter().collect()
+    };
+    let own = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let retention = own("retention.ms", "86600000");
+    let supplier = supplier(StoreType::InMemory, TimeFirst::No);
+    let expected = [own("cleanup.policy", "compact,delete"), retention.clone()];
+    assert_eq!(configs(supplier.clone()), expected);
+    let expected = [own("cleanup.policy", "delete"), retention];
+    assert_eq!(configs(supplier.retaining_duplicates()), expected);
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn context() -> TaskContext {
     TaskContext::new(task_id, Arc::from("app"), Arc::new(Handlers::default()))
 }
 
-fn copy_files(from: &Path, to: &Path) {
+pub(super) fn copy_files(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).expect("the directory is there") {
         let entry = entry.expect("an entry");
         let target = to.join(entry.file_name());

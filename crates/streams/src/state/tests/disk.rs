@@ -1,0 +1,233 @@
+//! Stores on disk: what crashes and damages leave.
+
+use super::key_value::offsets;
+use super::world::{World, copy_files};
+use crate::StreamsError;
+use crate::serde::DefaultSerde as _;
+use crate::state::bytes::TaskDatabase;
+use crate::state::{
+    CacheBudget, KeyValueStore, KeyValueStoreBuilder, StateStore, StoreBuilder as _, Stores,
+    TaskStorage,
+};
+use proptest::prelude::*;
+use std::cell::RefCell;
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+type Store = KeyValueStore<String, i64>;
+
+const KEYS: i64 = 10;
+const ROUNDS: i64 = 40;
+
+fn builder() -> KeyValueStoreBuilder<String, i64> {
+    let supplier = Stores::persistent_timestamped_key_value_store("s");
+    Stores::timestamped_key_value_store_builder(supplier, String::serde(), i64::serde())
+}
+
+/// In each round every key gets the round's number, which is committed as offset then.
+fn fill(world: &mut World, store: &Rc<RefCell<Store>>, life: &Rc<RefCell<dyn StateStore>>) {
+    for round in 0..ROUNDS {
+        for key in 0..KEYS {
+            store
+                .borrow_mut()
+                .put(&mut world.context, &format!("{key}"), Some(&round))
+                .expect("put");
+        }
+        life.borrow_mut()
+            .commit(&offsets(round))
+            .expect("committed");
+    }
+}
+
+/// Opens what is in `directory`: every row must be there that was put before the offset that is there. The offset, or
+/// why the store cannot be opened or read.
+fn open(directory: &Path) -> Result<Option<i64>, StreamsError> {
+    let world = World::new(0);
+    let mut building = world.building(true);
+    building.storage = TaskStorage::on_disk(directory.to_path_buf(), CacheBudget::new(0));
+    let built = builder().build(&building)?;
+    let store = built
+        .typed
+        .downcast_ref::<Rc<RefCell<Store>>>()
+        .expect("it is a store")
+        .clone();
+    let committed = built.store.borrow().committed_offset("t", 7)?;
+    for key in 0..KEYS {
+        let value = store.borrow_mut().get(&format!("{key}"))?;
+        assert!(
+            value >= committed,
+            "key {key} has {value:?}, and {committed:?} is committed"
+        );
+    }
+    store
+        .borrow_mut()
+        .all()?
+        .try_for_each(|row| row.map(|_| ()))?;
+    built.store.borrow_mut().close()?;
+    Ok(committed)
+}
+
+fn copy(from: &Path) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().expect("a temporary directory");
+    copy_files(from, copy.path());
+    copy
+}
+
+fn journal(directory: &Path) -> PathBuf {
+    directory.join("stores").join("0.jnl")
+}
+
+/// How many bytes of the journal are written; what follows is room.
+fn written_bytes(journal: &Path) -> u64 {
+    let mut bytes = Vec::new();
+    let file = File::open(journal).expect("the journal is there");
+    file.take(1 << 20)
+        .read_to_end(&mut bytes)
+        .expect("it can be read");
+    bytes
+        .iter()
+        .rposition(|byte| *byte != 0)
+        .map_or(0, |last| last as u64 + 1)
+}
+
+/// What a crash may leave is a beginning, or is known as damaged.
+fn open_torn(directory: &Path) -> Option<i64> {
+    open(directory).unwrap_or_else(|error| {
+        let expected = "state store `s`: its files are damaged";
+        assert!(error.to_string().starts_with(expected), "{error}");
+        None
+    })
+}
+
+#[test]
+fn a_torn_journal_keeps_what_its_beginning_has() {
+    let mut world = World::new(0);
+    let (store, life) = world.build::<Store>(&builder());
+    fill(&mut world, &store, &life);
+    let written = written_bytes(&journal(world.directory()));
+    assert!(written > 10_000, "{written} bytes");
+    let mut committed = Vec::new();
+    for cut in (0..=24).map(|step| written * step / 24) {
+        for keeps_room in [false, true] {
+            let copy = copy(world.directory());
+            let path = journal(copy.path());
+            let file = OpenOptions::new()
+                .write(true)
+                .open(path)
+                .expect("the journal");
+            let length = file.metadata().expect("a length").len();
+            file.set_len(cut).expect("cut");
+            if keeps_room {
+                file.set_len(length).expect("room");
+            }
+            committed.push(match keeps_room {
+                // fjall takes room within a row for the row.
+                true => open_torn(copy.path()),
+                false => open(copy.path()).expect("a torn end is no damage"),
+            });
+        }
+    }
+    let without_room: Vec<_> = committed.iter().step_by(2).collect();
+    assert!(without_room.is_sorted(), "{committed:?}");
+    assert_eq!(committed.first(), Some(&None));
+    assert_eq!(committed.last(), Some(&Some(ROUNDS - 1)));
+}
+
+#[test]
+fn a_page_that_is_lost_within_the_journal_never_promises_rows() {
+    let mut world = World::new(0);
+    let (store, life) = world.build::<Store>(&builder());
+    fill(&mut world, &store, &life);
+    let written = written_bytes(&journal(world.directory()));
+    for step in 0..12 {
+        let copy = copy(world.directory());
+        let mut file = OpenOptions::new()
+            .write(true)
+            .open(journal(copy.path()))
+            .expect("the journal");
+        file.seek(SeekFrom::Start(written * step / 12))
+            .expect("sought");
+        file.write_all(&[0; 512]).expect("written");
+        open_torn(copy.path());
+    }
+}
+
+/// All files of a database, but its lock.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        match path.is_dir() {
+            true => all.extend(files(&path)),
+            false => all.push(path),
+        }
+    }
+    all.retain(|path| !path.ends_with("lock"));
+    all.sort();
+    all
+}
+
+/// A database whose rows are in tables.
+fn tables() -> World {
+    let mut world = World::new(0);
+    let (store, life) = world.build::<Store>(&builder());
+    fill(&mut world, &store, &life);
+    life.borrow_mut().close().expect("closed");
+    drop((store, life));
+    let world = world.killed(0);
+    {
+        let database = TaskDatabase::open(&world.directory().join("stores")).expect("opened");
+        for family in ["keyValueWithTimestamp", "offsets"] {
+            let keyspace = database
+                .keyspace(&format!("s/{family}"))
+                .expect("a keyspace");
+            keyspace.rotate_memtable_and_wait().expect("written");
+        }
+    }
+    world
+}
+
+proptest! {
+    #![proptest_config(trials::property(48))]
+
+    #[test]
+    fn damaged_files_give_errors(damages in proptest::collection::vec((any::<u16>(), any::<u32>(), 1..=255_u8), 1..4)) {
+        thread_local! {
+            static TABLES: World = tables();
+        }
+        let copy = TABLES.with(|world| copy(world.directory()));
+        assert_eq!(open(copy.path()).expect("undamaged"), Some(ROUNDS - 1));
+        let files = files(copy.path());
+        for (file, position, flip) in damages {
+            let path = &files[usize::from(file) % files.len()];
+            let mut file = OpenOptions::new().read(true).write(true).open(path).expect("a file");
+            let length = file.metadata().expect("a length").len().min(50_000);
+            if length == 0 {
+                continue;
+            }
+            let position = u64::from(position) % length;
+            let mut byte = [0];
+            file.seek(SeekFrom::Start(position)).expect("sought");
+            file.read_exact(&mut byte).expect("read");
+            byte[0] ^= flip;
+            file.seek(SeekFrom::Start(position)).expect("sought");
+            file.write_all(&byte).expect("written");
+        }
+        // What the damage is decides; that this comes to an end is what counts.
+        let _ = open(copy.path());
+    }
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_an_error_that_names_the_store() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("task");
+    std::fs::write(&path, "a file").expect("written");
+    let error = open(&path).expect_err("it is a file").to_string();
+    assert!(
+        error.starts_with("state store `s`: the disk failed: "),
+        "{error}"
+    );
+}
