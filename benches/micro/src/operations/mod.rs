@@ -4,6 +4,7 @@ mod error_lookup;
 mod fetch_response_encode;
 mod produce_request_decode;
 mod produce_response_encode;
+mod raw_extraction;
 mod replica_answer;
 mod replica_fetch;
 mod varint_size;
@@ -14,6 +15,7 @@ use fetch_response_encode::FetchResponseEncode;
 use model::Uuid;
 use produce_request_decode::ProduceRequestDecode;
 use produce_response_encode::ProduceResponseEncode;
+use raw_extraction::{Part, RawExtraction};
 use replica_answer::ReplicaAnswer;
 use replica_fetch::{Changed, ReplicaFetch};
 use varint_size::{VarintSize, VarintSizeBulk};
@@ -85,10 +87,30 @@ const MESSAGES: Operations = &[
     }),
 ];
 
+/// The same extraction from values without headers and with one.
+macro_rules! of_headers {
+    ($($name:literal $part:ident;)*) => {
+        &[$(
+            (concat!($name, "/0"), || Box::new(RawExtraction::new(Part::$part, false))),
+            (concat!($name, "/1"), || Box::new(RawExtraction::new(Part::$part, true))),
+        )*]
+    };
+}
+
+/// Those of stored values of Kafka Streams.
+const STORED_VALUES: Operations = of_headers! {
+    "raw-aggregation" Aggregation;
+    "raw-plain-value" PlainValue;
+    "raw-timestamped-value" TimestampedValue;
+    "raw-timestamp" Timestamp;
+    "raw-headers" Headers;
+};
+
 /// Every operation under the name that `cargo xtask bench micro` has for it.
 pub(crate) fn operations() -> impl Iterator<Item = &'static (&'static str, Make)> {
     MESSAGES
         .iter()
+        .chain(STORED_VALUES)
         .chain(REPLICA_FETCHES)
         .chain(REPLICA_ANSWERS)
 }

@@ -25,6 +25,9 @@ pub(super) struct Operation {
 /// Messages are to be this many times faster than on the virtual machine.
 const MESSAGE_RATIO: f64 = 10.0;
 
+/// Raw extraction copies nothing, and is to be this many times faster than on the virtual machine.
+const RAW_RATIO: f64 = 5.0;
+
 /// What a follower's fetch may take about which the leader has nothing to say, whatever it follows.
 const QUIET_FETCH_NS: f64 = 100.0;
 /// What each partition may take that has changed: 90 us for 5,000.
@@ -71,6 +74,16 @@ pub(super) const OPERATIONS: &[Operation] = &[
     fetch_response("fetch-response/1", 1, 3.4),
     fetch_response("fetch-response/16", 16, 27.0),
     fetch_response("fetch-response/128", 128, 203.0),
+    raw("raw-aggregation/0", "aggregation-0", 0.9),
+    raw("raw-aggregation/1", "aggregation-1", 1.2),
+    raw("raw-plain-value/0", "plain-value-0", 0.9),
+    raw("raw-plain-value/1", "plain-value-1", 1.2),
+    raw("raw-timestamped-value/0", "timestamped-value-0", 0.9),
+    raw("raw-timestamped-value/1", "timestamped-value-1", 1.2),
+    raw("raw-timestamp/0", "timestamp-0", 0.9),
+    raw("raw-timestamp/1", "timestamp-1", 1.2),
+    raw("raw-headers/0", "headers-0", 0.6),
+    raw("raw-headers/1", "headers-1", 3.4),
     replica_fetch("replica-fetch-none/100", "none", 100, 0),
     replica_fetch("replica-fetch-none/500", "none", 500, 0),
     replica_fetch("replica-fetch-none/1000", "none", 1000, 0),
@@ -166,6 +179,19 @@ const fn fetch_response(name: &'static str, partitions: u32, sketch_ns: f64) -> 
         kind: None,
         goal_ns: 1.5 * sketch_ns,
         goal_ratio: MESSAGE_RATIO,
+    }
+}
+
+/// Part of a value that a store of Kafka Streams keeps with headers.
+const fn raw(name: &'static str, kind: &'static str, sketch_ns: f64) -> Operation {
+    Operation {
+        name,
+        about: "part of a stored value taken",
+        class: "RawExtraction",
+        partitions: None,
+        kind: Some(kind),
+        goal_ns: 1.5 * sketch_ns,
+        goal_ratio: RAW_RATIO,
     }
 }
 

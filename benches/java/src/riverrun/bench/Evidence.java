@@ -16,6 +16,7 @@ public final class Evidence {
             print("produce-request/" + partitions, ProduceRequestDecode.of(partitions));
             print("fetch-response/" + partitions, FetchResponseEncode.of(partitions));
         }
+        RawExtraction.printAll(Evidence::print);
         ReplicaFetch.printAll(Evidence::print);
     }
 
