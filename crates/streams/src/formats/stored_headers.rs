@@ -12,13 +12,13 @@
 //! within the size.
 
 use super::FormatError;
-use model::varint::{read_varint, size_of_varint, write_varint};
+use model::varint::{read_varint, size_of_varint, unzigzag_u32, write_varint};
 use record::Header;
 
 /// Headers, borrowed from the bytes of a stored value.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StoredHeaders<'a> {
-    /// The headers without size and count; each was read once without error.
+    /// Begins with the headers, each of which was read once without error.
     bytes: &'a [u8],
     count: usize,
 }
@@ -49,12 +49,11 @@ impl<'a> StoredHeaders<'a> {
             return Ok(Self::default());
         };
         let bytes = &block[length..];
-        let mut rest = bytes;
+        let mut end = 0;
         // Each header takes two bytes at least, so a count that lies ends with the bytes.
         for _ in 0..count {
-            (_, rest) = split_header(rest)?;
+            (_, end) = header_at(bytes, end)?;
         }
-        let bytes = &bytes[..bytes.len() - rest.len()];
         Ok(Self { bytes, count })
     }
 
@@ -72,7 +71,8 @@ impl<'a> StoredHeaders<'a> {
     #[inline]
     pub const fn iter(&self) -> Iter<'a> {
         Iter {
-            rest: self.bytes,
+            bytes: self.bytes,
+            at: 0,
             left_count: self.count,
         }
     }
@@ -100,7 +100,8 @@ impl<'a> IntoIterator for StoredHeaders<'a> {
 /// The headers of [`StoredHeaders`], in order.
 #[derive(Clone, Debug)]
 pub struct Iter<'a> {
-    rest: &'a [u8],
+    bytes: &'a [u8],
+    at: usize,
     left_count: usize,
 }
 
@@ -110,8 +111,9 @@ impl<'a> Iterator for Iter<'a> {
     #[inline]
     fn next(&mut self) -> Option<Header<'a>> {
         self.left_count = self.left_count.checked_sub(1)?;
-        let (header, rest) = split_header(self.rest).expect("it was read once without error");
-        self.rest = rest;
+        let header = header_at(self.bytes, self.at);
+        let (header, end) = header.expect("it was read once without error");
+        self.at = end;
         Some(header)
     }
 
@@ -130,30 +132,47 @@ pub(super) fn split_block(stored: &[u8]) -> Result<(&[u8], &[u8]), FormatError> 
         return Ok((&[], rest));
     }
     let (size, length) = read_varint(stored)?;
-    split_sized(&stored[length..], size)
-}
-
-/// The header at the front of `bytes`, and what is behind it.
-#[inline]
-fn split_header(bytes: &[u8]) -> Result<(Header<'_>, &[u8]), FormatError> {
-    let (size, length) = read_varint(bytes)?;
-    let (key, rest) = split_sized(&bytes[length..], size)?;
-    let (size, length) = read_varint(rest)?;
-    let rest = &rest[length..];
-    if size == -1 {
-        return Ok((Header { key, value: None }, rest));
-    }
-    let (value, rest) = split_sized(rest, size)?;
-    let value = Some(value);
-    Ok((Header { key, value }, rest))
-}
-
-#[inline]
-fn split_sized(bytes: &[u8], size: i32) -> Result<(&[u8], &[u8]), FormatError> {
     let size = usize::try_from(size).map_err(|_| FormatError::NegativeLength)?;
-    bytes
-        .split_at_checked(size)
-        .ok_or(FormatError::LengthBeyondEnd)
+    let split = stored[length..].split_at_checked(size);
+    split.ok_or(FormatError::LengthBeyondEnd)
+}
+
+/// The header that starts at a place, and where it ends.
+#[inline(always)]
+fn header_at(bytes: &[u8], at: usize) -> Result<(Header<'_>, usize), FormatError> {
+    let (size, at) = length_at(bytes, at)?;
+    let (key, at) = sized_at(bytes, at, size)?;
+    let (size, at) = length_at(bytes, at)?;
+    if size == -1 {
+        return Ok((Header { key, value: None }, at));
+    }
+    let (value, at) = sized_at(bytes, at, size)?;
+    let value = Some(value);
+    Ok((Header { key, value }, at))
+}
+
+/// The length at a place, most of which are one byte, and where it ends.
+#[inline(always)]
+fn length_at(bytes: &[u8], at: usize) -> Result<(i32, usize), FormatError> {
+    match bytes.get(at) {
+        Some(&byte) if byte < 0x80 => Ok((unzigzag_u32(u32::from(byte)), at + 1)),
+        _ => long_length_at(bytes, at),
+    }
+}
+
+#[cold]
+fn long_length_at(bytes: &[u8], at: usize) -> Result<(i32, usize), FormatError> {
+    let (value, length) = read_varint(bytes.get(at..).unwrap_or_default())?;
+    Ok((value, at + length))
+}
+
+/// So many bytes from a place on, and where they end.
+#[inline(always)]
+fn sized_at(bytes: &[u8], at: usize, size: i32) -> Result<(&[u8], usize), FormatError> {
+    let size = usize::try_from(size).map_err(|_| FormatError::NegativeLength)?;
+    let end = at + size;
+    let sized = bytes.get(at..end).ok_or(FormatError::LengthBeyondEnd)?;
+    Ok((sized, end))
 }
 
 /// Appends headers with their size, as they stand in front of a stored value.
