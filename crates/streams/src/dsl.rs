@@ -22,6 +22,8 @@ mod stores;
 mod stream;
 mod stream_join;
 mod stream_joined;
+mod suppress;
+mod suppressed;
 mod table;
 mod table_output;
 mod windows;
@@ -39,5 +41,8 @@ pub(crate) use repartition::Repartition;
 pub use stores::DslStores;
 pub use stream::{BranchedKStream, KStream};
 pub use stream_joined::StreamJoined;
+pub use suppressed::{
+    BufferConfig, BufferLimits, EagerBufferConfig, StrictBufferConfig, Suppressed,
+};
 pub use table::{GlobalKTable, KGroupedTable, KTable, Named, TableSettings};
 pub use windows::{SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows};

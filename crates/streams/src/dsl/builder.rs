@@ -198,6 +198,19 @@ impl Builder {
         })
     }
 
+    /// See `Graph::set_window_grace_ms`.
+    pub(crate) fn set_window_grace_ms(&self, node: GraphNodeId, grace_ms: i64) {
+        self.0
+            .borrow_mut()
+            .graph
+            .set_window_grace_ms(node, grace_ms);
+    }
+
+    /// See `Graph::window_grace_ms`.
+    pub(crate) fn window_grace_ms(&self, node: GraphNodeId) -> Option<i64> {
+        self.0.borrow().graph.window_grace_ms(node)
+    }
+
     /// The repartition that the joins of the stream of `node` share.
     pub(crate) fn join_repartition(&self, node: GraphNodeId) -> Option<JoinRepartition> {
         self.0.borrow().join_repartitions.get(&node).cloned()

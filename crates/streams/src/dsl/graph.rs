@@ -34,6 +34,8 @@ pub(crate) struct GraphNode {
     parents: Vec<GraphNodeId>,
     children: Vec<GraphNodeId>,
     is_written: bool,
+    /// How long after its end a window takes records, if the node aggregates by windows.
+    window_grace_ms: Option<i64>,
 }
 
 /// What a node does with keys and values.
@@ -60,6 +62,7 @@ impl GraphNode {
             parents: Vec::new(),
             children: Vec::new(),
             is_written: false,
+            window_grace_ms: None,
         }
     }
 }
@@ -132,6 +135,23 @@ impl Graph {
             below.extend(&node.children);
         }
         false
+    }
+
+    /// `id` aggregates by windows, which take records until so long after their ends.
+    pub(crate) fn set_window_grace_ms(&mut self, id: GraphNodeId, grace_ms: i64) {
+        self.nodes[id.0].window_grace_ms = Some(grace_ms);
+    }
+
+    /// How long after their ends the windows take records that `id` aggregates by, or else the nodes above it: the
+    /// longest, if there are several.
+    pub(crate) fn window_grace_ms(&self, id: GraphNodeId) -> Option<i64> {
+        let node = &self.nodes[id.0];
+        node.window_grace_ms.or_else(|| {
+            let above = node.parents.iter();
+            above
+                .filter_map(|parent| self.window_grace_ms(*parent))
+                .max()
+        })
     }
 
     pub(crate) fn name(&self, id: GraphNodeId) -> &Arc<str> {

@@ -10,7 +10,7 @@
 //! In a left or outer join both also share a store of records that have found no partner yet.
 
 mod join_node;
-mod unmatched;
+mod waiting;
 mod window_node;
 
 use super::graph::GraphTraits;
@@ -21,11 +21,12 @@ use super::{Builder, GraphNode, JoinWindows, KStream, Written};
 use crate::processor::{Outputs, TaskContext};
 use crate::record::{Data, Record};
 use crate::serde::{DefaultSerde, SerdeRef};
+use crate::state::outer_join::JoinSerdes;
 use crate::topology::{NodeFactory, Topology, TopologyError, check_name, stateless_factory};
-use join_node::{JoinSide, LeftSide, RightSide};
+use join_node::{JoiningSide, LeftSide, RightSide};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use unmatched::unmatched_store;
+use waiting::unmatched_store;
 use window_node::window_node_factory;
 
 /// The result of a key and the values of both sides, if the join has one of what there is.
@@ -393,7 +394,12 @@ impl<K: Data, V1: Data, V2: Data, VR: Data> Join<K, V1, V2, VR> {
         let stores = &joined.stores;
         let unmatched = names.unmatched_store.as_ref().map(|name| {
             let values = (Arc::clone(&self.left_serde), Arc::clone(&self.right_serde));
-            unmatched_store(name, stores, (key_serde(), values.0, values.1))
+            let serdes = JoinSerdes {
+                key: key_serde(),
+                left: values.0,
+                right: values.1,
+            };
+            unmatched_store(name, stores, serdes)
         });
         Stores {
             this: stores.window_store(
@@ -413,7 +419,7 @@ impl<K: Data, V1: Data, V2: Data, VR: Data> Join<K, V1, V2, VR> {
     }
 
     fn left_factory(&self, names: &JoinNames) -> NodeFactory {
-        JoinSide::<LeftSide, K, V1, V2, VR> {
+        JoiningSide::<LeftSide, K, V1, V2, VR> {
             other_store: Arc::clone(&names.other_store),
             unmatched_store: names.unmatched_store.clone(),
             is_outer: self.kind != JoinKind::Inner,
@@ -427,7 +433,7 @@ impl<K: Data, V1: Data, V2: Data, VR: Data> Join<K, V1, V2, VR> {
     }
 
     fn right_factory(&self, names: &JoinNames) -> NodeFactory {
-        JoinSide::<RightSide, K, V1, V2, VR> {
+        JoiningSide::<RightSide, K, V1, V2, VR> {
             other_store: Arc::clone(&names.this_store),
             unmatched_store: names.unmatched_store.clone(),
             is_outer: self.kind == JoinKind::Outer,

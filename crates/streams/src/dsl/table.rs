@@ -89,11 +89,6 @@ pub(crate) trait TableView<K, V> {
     fn is_versioned(&self) -> bool {
         false
     }
-
-    /// How long after its end a window of the table still takes records; none of a table that has no windows.
-    fn grace_ms(&self) -> Option<i64> {
-        None
-    }
 }
 
 /// How nodes read a table's values.

@@ -161,19 +161,13 @@ impl<K: Data, V, A: Data> SessionNode<K, V, A> {
 pub(crate) struct SessionView {
     store: Arc<str>,
     switches: Arc<TableSwitches>,
-    windows: SessionWindows,
 }
 
 impl SessionView {
-    pub(crate) fn new(
-        store: &Arc<str>,
-        switches: Arc<TableSwitches>,
-        windows: SessionWindows,
-    ) -> Self {
+    pub(crate) fn new(store: &Arc<str>, switches: Arc<TableSwitches>) -> Self {
         Self {
             store: Arc::clone(store),
             switches,
-            windows,
         }
     }
 }
@@ -193,10 +187,6 @@ impl<K: Data, A: Data> TableView<Windowed<K>, A> for SessionView {
                 Ok(Box::new(StoredSessions(store)) as Box<dyn ValueGetter<Windowed<K>, A>>)
             }),
         }
-    }
-
-    fn grace_ms(&self) -> Option<i64> {
-        Some(self.windows.grace_ms.saturating_add(self.windows.gap_ms))
     }
 }
 

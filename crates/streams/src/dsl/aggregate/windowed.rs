@@ -181,15 +181,13 @@ impl<K: Data, A: Data> WindowRows<K, A> {
 pub(crate) struct WindowedView {
     store: Arc<str>,
     switches: Arc<TableSwitches>,
-    grace_ms: i64,
 }
 
 impl WindowedView {
-    pub(crate) fn new(store: &Arc<str>, switches: Arc<TableSwitches>, grace_ms: i64) -> Self {
+    pub(crate) fn new(store: &Arc<str>, switches: Arc<TableSwitches>) -> Self {
         Self {
             store: Arc::clone(store),
             switches,
-            grace_ms,
         }
     }
 }
@@ -209,10 +207,6 @@ impl<K: Data, A: Data> TableView<Windowed<K>, A> for WindowedView {
                 Ok(Box::new(StoredWindows(store)) as Box<dyn ValueGetter<Windowed<K>, A>>)
             }),
         }
-    }
-
-    fn grace_ms(&self) -> Option<i64> {
-        Some(self.grace_ms)
     }
 }
 

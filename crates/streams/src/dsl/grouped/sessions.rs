@@ -170,6 +170,8 @@ impl<K: Data, V: Data> SessionWindowedKStream<K, V> {
             retention_ms,
         );
         let (node, sources) = self.group.add_aggregate(&name, &store, make_store, factory);
+        // A session may grow until the gap after its end has passed.
+        builder.set_window_grace_ms(node, retention_ms);
         KTable {
             builder: builder.clone(),
             name,
@@ -178,7 +180,7 @@ impl<K: Data, V: Data> SessionWindowedKStream<K, V> {
             key_serde: Some(session_windowed(key_serde)),
             value_serde: Some(value_serde),
             queryable_store,
-            view: Rc::new(SessionView::new(&store, switches, self.windows)),
+            view: Rc::new(SessionView::new(&store, switches)),
         }
     }
 }

@@ -213,6 +213,7 @@ impl<K: Data, V: Data> TimeWindowedKStream<K, V> {
         let times = (self.windows.size_ms(), self.windows.retention_ms());
         let make_store = window_store(&store, &materialized, &key_serde, &value_serde, times);
         let (node, sources) = self.group.add_aggregate(&name, &store, make_store, factory);
+        builder.set_window_grace_ms(node, self.windows.grace_ms());
         KTable {
             builder: builder.clone(),
             name,
@@ -221,7 +222,7 @@ impl<K: Data, V: Data> TimeWindowedKStream<K, V> {
             key_serde: Some(time_windowed(key_serde, self.windows.size_ms())),
             value_serde: Some(value_serde),
             queryable_store,
-            view: Rc::new(WindowedView::new(&store, switches, self.windows.grace_ms())),
+            view: Rc::new(WindowedView::new(&store, switches)),
         }
     }
 

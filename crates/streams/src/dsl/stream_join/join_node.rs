@@ -1,13 +1,14 @@
 //! The node of one side of a stream-stream join: it looks for the partners of its records in the other side's store.
 
 use super::JoinFunction;
-use super::unmatched::{LeftOrRight, Unmatched, UnmatchedKey};
+use super::waiting::Waiting;
 use crate::dsl::JoinWindows;
 use crate::error::Failure;
 use crate::processor::{Node, NodeLife, Outputs, TaskContext};
 use crate::record::{Data, Record};
 use crate::serde::SerdeRef;
 use crate::state::WindowStore;
+use crate::state::outer_join::{JoinSide, LeftOrRight};
 use crate::topology::NodeFactory;
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -20,7 +21,7 @@ pub(super) trait Side<V1, V2>: 'static {
     type This: Data;
     /// The values of the other one.
     type Other: Data;
-    const IS_LEFT: bool;
+    const OTHER_SIDE: JoinSide;
 
     /// A value of this side that waits for a partner.
     fn unmatched(value: Self::This) -> LeftOrRight<V1, V2>;
@@ -41,7 +42,7 @@ pub(super) struct LeftSide;
 impl<V1: Data, V2: Data> Side<V1, V2> for LeftSide {
     type This = V1;
     type Other = V2;
-    const IS_LEFT: bool = true;
+    const OTHER_SIDE: JoinSide = JoinSide::Right;
 
     fn unmatched(value: V1) -> LeftOrRight<V1, V2> {
         LeftOrRight::Left(value)
@@ -62,7 +63,7 @@ pub(super) struct RightSide;
 impl<V1: Data, V2: Data> Side<V1, V2> for RightSide {
     type This = V2;
     type Other = V1;
-    const IS_LEFT: bool = false;
+    const OTHER_SIDE: JoinSide = JoinSide::Left;
 
     fn unmatched(value: V2) -> LeftOrRight<V1, V2> {
         LeftOrRight::Right(value)
@@ -78,7 +79,7 @@ impl<V1: Data, V2: Data> Side<V1, V2> for RightSide {
 }
 
 /// A side of a join, as the graph describes it.
-pub(super) struct JoinSide<S: Side<V1, V2>, K, V1, V2, VR> {
+pub(super) struct JoiningSide<S: Side<V1, V2>, K, V1, V2, VR> {
     /// Where the records of the other side are.
     pub(super) other_store: Arc<str>,
     /// Where records without a partner wait; none in an inner join.
@@ -93,7 +94,7 @@ pub(super) struct JoinSide<S: Side<V1, V2>, K, V1, V2, VR> {
     pub(super) function: JoinFunction<K, V1, V2, VR>,
 }
 
-impl<S, K, V1, V2, VR> JoinSide<S, K, V1, V2, VR>
+impl<S, K, V1, V2, VR> JoiningSide<S, K, V1, V2, VR>
 where
     S: Side<V1, V2>,
     K: Data,
@@ -125,7 +126,7 @@ where
 
 struct JoinNode<S: Side<V1, V2>, K, V1, V2, VR> {
     other_store: Rc<RefCell<WindowStore<K, S::Other>>>,
-    unmatched: Option<Rc<RefCell<Unmatched<K, V1, V2>>>>,
+    unmatched: Option<Rc<RefCell<Waiting<K, V1, V2>>>>,
     is_outer: bool,
     other_is_outer: bool,
     windows: JoinWindows,
@@ -226,12 +227,8 @@ where
         let Some(unmatched) = self.unmatched.as_ref().filter(|_| self.other_is_outer) else {
             return Ok(());
         };
-        let key = UnmatchedKey {
-            timestamp_ms,
-            is_left: !S::IS_LEFT,
-            key: key.clone(),
-        };
-        Ok(unmatched.borrow().remove_if_present(context, &key)?)
+        let unmatched = unmatched.borrow();
+        Ok(unmatched.match_all(context, key, timestamp_ms, S::OTHER_SIDE)?)
     }
 
     /// `record` has no partner: it waits for one until `to_ms`, if that has not passed.
@@ -248,13 +245,9 @@ where
         let Some(unmatched) = waiting else {
             return self.forward(context, &record, None, record.timestamp_ms);
         };
-        let key = UnmatchedKey {
-            timestamp_ms: record.timestamp_ms,
-            is_left: S::IS_LEFT,
-            key: record.key,
-        };
         let value = S::unmatched(record.value);
-        Ok(unmatched.borrow_mut().add(context, &key, value)?)
+        let mut unmatched = unmatched.borrow_mut();
+        Ok(unmatched.add(context, &record.key, record.timestamp_ms, &value)?)
     }
 
     /// Emits what has found no partner in its window, if `record` moves the time on.
@@ -273,24 +266,24 @@ where
         let closed = unmatched
             .borrow_mut()
             .closed(context, &self.windows, after_ms)?;
-        for (key, values) in closed {
-            for value in &values {
+        for entry in closed {
+            for value in &entry.values {
                 let (left, right) = match value {
                     LeftOrRight::Left(left) => (Some(left), None),
                     LeftOrRight::Right(right) => (None, Some(right)),
                 };
-                let Some(value) = (self.function)(&key.key, left, right) else {
+                let Some(value) = (self.function)(&entry.key, left, right) else {
                     continue;
                 };
                 let result = Record {
-                    key: key.key.clone(),
+                    key: entry.key.clone(),
                     value,
-                    timestamp_ms: key.timestamp_ms,
+                    timestamp_ms: entry.timestamp_ms,
                     headers: record.headers.clone(),
                 };
                 self.outputs.forward(context, result)?;
             }
-            unmatched.borrow().remove(context, &key)?;
+            unmatched.borrow().emitted(context, &entry)?;
         }
         Ok(())
     }
