@@ -11,12 +11,14 @@
 
 mod aggregate;
 mod builder;
+mod config;
 mod graph;
 mod grouped;
 mod join_windows;
 mod materialized;
 mod named;
 mod nullable;
+mod optimize;
 mod repartition;
 mod stores;
 mod stream;
@@ -31,6 +33,7 @@ mod windows;
 pub use crate::state::StoreType;
 pub(crate) use builder::Builder;
 pub use builder::StreamsBuilder;
+pub use config::{Optimization, TopologyConfig, UnknownOptimization};
 pub(crate) use graph::{GraphNode, GraphNodeId, Written};
 pub use grouped::{KGroupedStream, SessionWindowedKStream, TimeWindowedKStream};
 pub use join_windows::JoinWindows;

@@ -9,10 +9,12 @@
     reason = "why a topology is refused is in the log"
 )]
 
+mod aggregations;
+mod joins;
 mod nodes;
 mod streams;
 
-use riverrun_streams::dsl::StreamsBuilder;
+use riverrun_streams::dsl::{Optimization, StreamsBuilder, TopologyConfig};
 use riverrun_streams::topology::{Topology, TopologyError};
 
 /// Prints topologies as they are added.
@@ -27,9 +29,31 @@ impl Topologies {
 
     /// A topology of streams and tables, without optimization.
     fn dsl(&self, name: &str, build: impl FnOnce(&StreamsBuilder)) {
+        self.configured(name, &TopologyConfig::default(), build);
+    }
+
+    /// A topology of streams and tables, with all optimizations.
+    fn optimized(&self, name: &str, build: impl FnOnce(&StreamsBuilder)) {
+        let config = TopologyConfig {
+            optimization: Optimization::ALL,
+            ..TopologyConfig::default()
+        };
+        self.configured(name, &config, build);
+    }
+
+    /// A topology of streams and tables in which nothing internal may have a generated name.
+    fn named(&self, name: &str, build: impl FnOnce(&StreamsBuilder)) {
+        let config = TopologyConfig {
+            ensure_explicit_internal_resource_naming: true,
+            ..TopologyConfig::default()
+        };
+        self.configured(name, &config, build);
+    }
+
+    fn configured(&self, name: &str, config: &TopologyConfig, build: impl FnOnce(&StreamsBuilder)) {
         let builder = StreamsBuilder::new();
         build(&builder);
-        self.print(name, builder.build());
+        self.print(name, builder.build_with(config));
     }
 
     fn print(&self, name: &str, topology: Result<Topology, TopologyError>) {
@@ -52,4 +76,6 @@ fn main() {
     let all = Topologies;
     nodes::add(&all);
     streams::add(&all);
+    aggregations::add(&all);
+    joins::add(&all);
 }

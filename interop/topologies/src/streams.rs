@@ -2,9 +2,9 @@
 
 use crate::Topologies;
 use riverrun_streams::dsl::{Branched, KStream, Repartitioned, StreamsBuilder};
-use riverrun_streams::topology::Consumed;
+use riverrun_streams::topology::{AutoOffsetReset, Consumed};
 
-type Stream = KStream<String, String>;
+pub(crate) type Stream = KStream<String, String>;
 
 pub(crate) fn add(all: &Topologies) {
     add_branches(all);
@@ -12,7 +12,7 @@ pub(crate) fn add(all: &Topologies) {
     add_repartitions(all);
 }
 
-fn stream(builder: &StreamsBuilder, topic: &str) -> Stream {
+pub(crate) fn stream(builder: &StreamsBuilder, topic: &str) -> Stream {
     builder.stream(topic)
 }
 
@@ -67,6 +67,12 @@ fn add_sources(all: &Topologies) {
         stream(&["a", "b"]).to("one");
         stream(&["a"]).to("two");
     });
+    all.dsl("source-other-reset", |builder| {
+        let latest = Consumed::default().with_auto_offset_reset(AutoOffsetReset::Latest);
+        let latest: Stream = builder.stream_with(&["in"], latest);
+        latest.to("one");
+        stream(builder, "in").to("two");
+    });
     all.dsl("source-order-of-merge", |builder| {
         stream(builder, "in").to("one");
         stream(builder, "other").to("two");
@@ -106,5 +112,18 @@ fn add_repartitions(all: &Topologies) {
         stream
             .repartition_with(Repartitioned::default().with_name("named"))
             .to("two");
+    });
+    all.named("repartition-generated-refused", |builder| {
+        stream(builder, "in").repartition().to("out");
+    });
+    all.named("repartition-explicit-naming", |builder| {
+        stream(builder, "in")
+            .repartition_with(Repartitioned::default().with_name("again"))
+            .to("out");
+    });
+    all.optimized("optimized-repartition", |builder| {
+        let stream = stream(builder, "in").select_key(|_, value| value.clone());
+        stream.repartition().to("one");
+        stream.map_values(Clone::clone).repartition().to("two");
     });
 }

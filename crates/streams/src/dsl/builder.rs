@@ -1,9 +1,9 @@
 //! `StreamsBuilder`: where streams and tables begin, and where the topology comes from.
 
-use super::graph::{Graph, GraphTraits};
+use super::config::check_explicit_names;
+use super::graph::{Graph, GraphSource, GraphTraits};
 use super::repartition::JoinRepartition;
-use super::stores::DslStores;
-use super::{GraphNode, GraphNodeId, KStream, Written};
+use super::{GraphNode, GraphNodeId, KStream, TopologyConfig, Written};
 use crate::error::BoxError;
 use crate::headers::Headers;
 use crate::record::Data;
@@ -12,6 +12,7 @@ use crate::state::StoreBuilder;
 use crate::topology::{Consumed, SourceTopics, Topology, TopologyError, check_name};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -85,17 +86,22 @@ impl StreamsBuilder {
             Arc::clone(&consumed.key_serde),
             Arc::clone(&consumed.value_serde),
         );
-        let source = Arc::clone(&name);
-        let node = GraphNode::new(
+        let source = GraphSource {
+            topics: topics.clone(),
+            auto_offset_reset: consumed.auto_offset_reset,
+        };
+        let written_name = Arc::clone(&name);
+        let mut node = GraphNode::new(
             &name,
             GraphTraits::default(),
             move |topology: &mut Topology, _: &Written<'_>| {
                 topology
-                    .add_source(&source, topics.clone(), consumed.clone())
+                    .add_source(&written_name, topics.clone(), consumed.clone())
                     .map(|_| ())
             },
         );
-        let node = self.builder.add(node, &[]);
+        node.source = Some(source);
+        let node = self.builder.add(node.giving::<K, V>(), &[]);
         KStream::new(
             &self.builder,
             &name,
@@ -123,7 +129,15 @@ impl StreamsBuilder {
     /// # Errors
     /// What is wrong with a call, the first one if there are several.
     pub fn build(&self) -> Result<Topology, TopologyError> {
-        self.builder.build()
+        self.build_with(&TopologyConfig::default())
+    }
+
+    /// The topology of everything that was asked for, as the application configures it.
+    ///
+    /// # Errors
+    /// As `build`, or the configuration asks for what the topology does not have.
+    pub fn build_with(&self, config: &TopologyConfig) -> Result<Topology, TopologyError> {
+        self.builder.build(config)
     }
 }
 
@@ -136,6 +150,8 @@ struct Inner {
     graph: Graph,
     /// The number of the next name.
     next_index: u32,
+    /// All names that were made with a number.
+    generated: BTreeSet<Arc<str>>,
     first_error: Option<TopologyError>,
     /// Repartitions that the joins of a stream share, by the stream's node.
     join_repartitions: BTreeMap<GraphNodeId, JoinRepartition>,
@@ -147,7 +163,9 @@ impl Builder {
         let mut inner = self.0.borrow_mut();
         let index = inner.next_index;
         inner.next_index += 1;
-        Arc::from(format!("{prefix}{index:010}"))
+        let name: Arc<str> = Arc::from(format!("{prefix}{index:010}"));
+        inner.generated.insert(Arc::clone(&name));
+        name
     }
 
     /// `name`, or one with the next number. The number is drawn in any case, so that later names stay.
@@ -226,13 +244,20 @@ impl Builder {
         Rc::ptr_eq(&self.0, &other.0)
     }
 
-    fn build(&self) -> Result<Topology, TopologyError> {
+    fn build(&self, config: &TopologyConfig) -> Result<Topology, TopologyError> {
         let mut inner = self.0.borrow_mut();
         if let Some(error) = &inner.first_error {
             return Err(error.clone());
         }
+        inner.graph.merge_sources()?;
+        if config.optimization.merge_repartition_topics {
+            inner.graph.merge_repartitions();
+        }
         let mut topology = Topology::new();
-        inner.graph.write(&mut topology, &DslStores::default())?;
+        inner.graph.write(&mut topology, &config.stores)?;
+        if config.ensure_explicit_internal_resource_naming {
+            check_explicit_names(&topology, &inner.generated)?;
+        }
         Ok(topology)
     }
 }

@@ -1,9 +1,11 @@
 //! The logical graph: what the calls of an application have asked for, before it is written into a topology.
 
 use super::stores::DslStores;
-use crate::topology::{Topology, TopologyError};
+use crate::record::Data;
+use crate::topology::{AutoOffsetReset, SourceTopics, Topology, TopologyError};
+use std::any::TypeId;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -31,11 +33,29 @@ pub(crate) struct GraphNode {
     /// What it does with keys and values, which decides what may move past it.
     pub(crate) traits: GraphTraits,
     pub(crate) write: WriteNode,
+    /// It reads topics, and may read them for others too.
+    pub(crate) source: Option<GraphSource>,
+    /// It is a repartition that may become one with others: makes the one that stands for all of them.
+    pub(crate) merged: Option<MakeMerged>,
+    /// The types of the keys and values that its children take.
+    pub(crate) types: Option<TypeId>,
     parents: Vec<GraphNodeId>,
     children: Vec<GraphNodeId>,
+    /// Of nodes that can be written the one with the smallest is next.
+    priority: usize,
     is_written: bool,
     /// How long after its end a window takes records, if the node aggregates by windows.
     window_grace_ms: Option<i64>,
+    is_removed: bool,
+}
+
+/// Makes a repartition that stands for others.
+pub(crate) type MakeMerged = Rc<dyn Fn() -> GraphNode>;
+
+/// What a source reads.
+pub(crate) struct GraphSource {
+    pub(crate) topics: SourceTopics,
+    pub(crate) auto_offset_reset: Option<AutoOffsetReset>,
 }
 
 /// What a node does with keys and values.
@@ -59,11 +79,34 @@ impl GraphNode {
             name: Arc::clone(name),
             traits,
             write: Rc::new(write),
+            source: None,
+            merged: None,
+            types: None,
             parents: Vec::new(),
             children: Vec::new(),
+            priority: 0,
             is_written: false,
             window_grace_ms: None,
+            is_removed: false,
         }
+    }
+
+    /// Its children take keys of `K` and values of `V`.
+    pub(crate) fn giving<K: Data, V: Data>(mut self) -> Self {
+        self.types = Some(TypeId::of::<(K, V)>());
+        self
+    }
+
+    pub(crate) fn parents(&self) -> &[GraphNodeId] {
+        &self.parents
+    }
+
+    pub(crate) fn children(&self) -> &[GraphNodeId] {
+        &self.children
+    }
+
+    pub(crate) const fn priority(&self) -> usize {
+        self.priority
     }
 }
 
@@ -71,18 +114,63 @@ impl GraphNode {
 #[derive(Default)]
 pub(crate) struct Graph {
     nodes: Vec<GraphNode>,
+    /// Sources that others stand for, by name.
+    replaced_sources: BTreeMap<Arc<str>, Arc<str>>,
 }
 
 impl Graph {
     /// Adds `node` below `parents`; a source has none.
-    pub(crate) fn add(&mut self, mut node: GraphNode, parents: &[GraphNodeId]) -> GraphNodeId {
-        let id = GraphNodeId(self.nodes.len());
-        node.parents = parents.to_vec();
+    pub(crate) fn add(&mut self, node: GraphNode, parents: &[GraphNodeId]) -> GraphNodeId {
+        let id = self.add_with_priority(node, self.nodes.len());
         for parent in parents {
-            self.nodes[parent.0].children.push(id);
+            self.add_edge(*parent, id);
         }
+        id
+    }
+
+    pub(crate) fn add_with_priority(
+        &mut self,
+        mut node: GraphNode,
+        priority: usize,
+    ) -> GraphNodeId {
+        let id = GraphNodeId(self.nodes.len());
+        node.priority = priority;
         self.nodes.push(node);
         id
+    }
+
+    /// `child` stands below `parent`, once.
+    pub(crate) fn add_edge(&mut self, parent: GraphNodeId, child: GraphNodeId) {
+        if !self.nodes[parent.0].children.contains(&child) {
+            self.nodes[parent.0].children.push(child);
+            self.nodes[child.0].parents.push(parent);
+        }
+    }
+
+    pub(crate) fn remove_edge(&mut self, parent: GraphNodeId, child: GraphNodeId) {
+        self.nodes[parent.0].children.retain(|one| *one != child);
+        self.nodes[child.0].parents.retain(|one| *one != parent);
+    }
+
+    /// `node` is not written; `instead` stands for it.
+    pub(crate) fn remove(&mut self, node: GraphNodeId, instead: GraphNodeId) {
+        for parent in std::mem::take(&mut self.nodes[node.0].parents) {
+            self.remove_edge(parent, node);
+        }
+        self.nodes[node.0].is_removed = true;
+        let name = Arc::clone(self.name(node));
+        self.replaced_sources
+            .insert(name, Arc::clone(self.name(instead)));
+    }
+
+    /// The nodes that are not removed, in the order in which they were added.
+    pub(crate) fn ids(&self) -> Vec<GraphNodeId> {
+        let ids = (0..self.nodes.len()).map(GraphNodeId);
+        ids.filter(|id| !self.nodes[id.0].is_removed).collect()
+    }
+
+    pub(crate) fn node(&self, id: GraphNodeId) -> &GraphNode {
+        &self.nodes[id.0]
     }
 
     /// Writes all nodes: of those whose parents are written, the one that was added first is next.
@@ -91,14 +179,17 @@ impl Graph {
         topology: &mut Topology,
         stores: &DslStores,
     ) -> Result<(), TopologyError> {
-        let mut waiting: BinaryHeap<Reverse<GraphNodeId>> = self
-            .nodes
-            .iter()
-            .enumerate()
-            .filter(|(_, node)| node.parents.is_empty())
-            .map(|(index, _)| Reverse(GraphNodeId(index)))
+        topology.replace_sources(&self.replaced_sources);
+        for node in &mut self.nodes {
+            node.is_written = false;
+        }
+        let mut waiting: BinaryHeap<Reverse<(usize, GraphNodeId)>> = self
+            .ids()
+            .into_iter()
+            .filter(|id| self.nodes[id.0].parents.is_empty())
+            .map(|id| self.in_turn(id))
             .collect();
-        while let Some(Reverse(id)) = waiting.pop() {
+        while let Some(Reverse((_, id))) = waiting.pop() {
             let node = &self.nodes[id.0];
             let parents_are_written = node
                 .parents
@@ -119,9 +210,14 @@ impl Graph {
             };
             (node.write)(topology, &written)?;
             self.nodes[id.0].is_written = true;
-            waiting.extend(self.nodes[id.0].children.iter().copied().map(Reverse));
+            let children = self.nodes[id.0].children.iter();
+            waiting.extend(children.map(|child| self.in_turn(*child)));
         }
         Ok(())
+    }
+
+    fn in_turn(&self, id: GraphNodeId) -> Reverse<(usize, GraphNodeId)> {
+        Reverse((self.nodes[id.0].priority, id))
     }
 
     /// Whether a join that takes null keys stands below.

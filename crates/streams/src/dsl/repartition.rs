@@ -1,7 +1,7 @@
 //! Repartition: a stream is written to a topic of the application's own and read again, so that records of one key are
 //! in one partition.
 
-use super::graph::GraphTraits;
+use super::graph::{GraphTraits, MakeMerged};
 use super::{Builder, GraphNode, GraphNodeId, KStream, Written};
 use crate::processor::{Outputs, TaskContext};
 use crate::record::{Data, Record};
@@ -11,6 +11,7 @@ use crate::topology::{
     TopologyError, check_name, stateless_factory,
 };
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// What the names of repartition topics end with.
@@ -26,6 +27,8 @@ pub(crate) struct Repartition<K, V> {
     pub(crate) value_serde: SerdeRef<V>,
     pub(crate) partitions: Option<i32>,
     pub(crate) partitioner: Option<StreamPartitioner<K, V>>,
+    /// The application has asked for it, so it keeps its topic.
+    pub(crate) is_asked_for: bool,
 }
 
 impl<K: Data, V: Data> Repartition<K, V> {
@@ -45,23 +48,33 @@ impl<K: Data, V: Data> Repartition<K, V> {
             builder.new_name("KSTREAM-FILTER-"),
             builder.new_name("KSTREAM-SOURCE-"),
         );
-        let (sink, filter, source) = match is_generated(base) {
-            true => generated,
-            false => (
-                Arc::from(format!("{topic}-sink")),
-                Arc::from(format!("{topic}-filter")),
-                Arc::from(format!("{topic}-source")),
-            ),
-        };
+        let named = Self::of_topic(&topic, (key_serde, value_serde));
+        match is_generated(base) {
+            true => {
+                let (sink, filter, source) = generated;
+                Self {
+                    sink,
+                    filter,
+                    source,
+                    ..named
+                }
+            }
+            false => named,
+        }
+    }
+
+    /// A repartition whose nodes are named after its topic.
+    fn of_topic(topic: &str, (key_serde, value_serde): (SerdeRef<K>, SerdeRef<V>)) -> Self {
         Self {
             topic: Arc::from(topic),
-            sink,
-            filter,
-            source,
+            sink: Arc::from(format!("{topic}-sink")),
+            filter: Arc::from(format!("{topic}-filter")),
+            source: Arc::from(format!("{topic}-source")),
             key_serde,
             value_serde,
             partitions: None,
             partitioner: None,
+            is_asked_for: false,
         }
     }
 
@@ -72,11 +85,21 @@ impl<K: Data, V: Data> Repartition<K, V> {
             ..GraphTraits::default()
         };
         let name = Arc::clone(&self.source);
-        GraphNode::new(
+        let merged = (!self.is_asked_for).then(|| self.make_merged());
+        let mut node = GraphNode::new(
             &name,
             traits,
             move |topology: &mut Topology, written: &Written<'_>| self.write(topology, written),
-        )
+        );
+        node.merged = merged;
+        node.giving::<K, V>()
+    }
+
+    /// What makes the repartition that stands for this one and others, if the topology is optimized.
+    fn make_merged(&self) -> MakeMerged {
+        let topic = Arc::clone(&self.topic);
+        let serdes = (Arc::clone(&self.key_serde), Arc::clone(&self.value_serde));
+        Rc::new(move || Self::of_topic(&topic, serdes.clone()).into_graph_node())
     }
 
     fn write(&self, topology: &mut Topology, written: &Written<'_>) -> Result<(), TopologyError> {

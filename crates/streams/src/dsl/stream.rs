@@ -104,7 +104,9 @@ impl<K: Data, V: Data> KStream<K, V> {
                     .map(|_| ())
             },
         );
-        let graph_node = self.builder.add(graph_node, &[self.node]);
+        let graph_node = self
+            .builder
+            .add(graph_node.giving::<K2, V2>(), &[self.node]);
         KStream {
             builder: self.builder.clone(),
             name,
@@ -206,6 +208,7 @@ impl<K: Data, V: Data> KStream<K, V> {
         let mut repartition = Repartition::new(&self.builder, &base, serdes.clone());
         repartition.partitions = repartitioned.partitions;
         repartition.partitioner = repartitioned.partitioner;
+        repartition.is_asked_for = true;
         self.below_repartition(repartition)
     }
 

@@ -22,6 +22,8 @@ pub struct Topology {
     pub(crate) internal_topics: BTreeMap<Arc<str>, InternalTopic>,
     /// Sources that must read as many partitions each.
     pub(crate) copartitioned: Vec<BTreeSet<usize>>,
+    /// Names of sources that there are none of, as others read for them.
+    replaced_sources: BTreeMap<Arc<str>, Arc<str>>,
 }
 
 impl fmt::Debug for Topology {
@@ -341,10 +343,15 @@ impl Topology {
     pub(crate) fn copartition(&mut self, sources: &[Arc<str>]) -> Result<(), TopologyError> {
         let group = sources
             .iter()
-            .map(|source| self.index(source))
+            .map(|source| self.index(self.replaced_sources.get(source).unwrap_or(source)))
             .collect::<Result<_, _>>()?;
         self.copartitioned.push(group);
         Ok(())
+    }
+
+    /// Names of sources that others read for, and the names of those.
+    pub(crate) fn replace_sources(&mut self, replaced: &BTreeMap<Arc<str>, Arc<str>>) {
+        self.replaced_sources.clone_from(replaced);
     }
 
     pub(crate) fn add_processor_node(

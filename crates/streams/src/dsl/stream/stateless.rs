@@ -275,7 +275,9 @@ impl<K: Data, V: Data> KStream<K, V> {
                     .map(|_| ())
             },
         );
-        let node = self.builder.add(node, &[self.node, other.node]);
+        let node = self
+            .builder
+            .add(node.giving::<K, V>(), &[self.node, other.node]);
         let sources = self.sources.union(&other.sources).cloned().collect();
         let mut merged = Self::new(&self.builder, &name, node, sources, (None, None));
         merged.repartition_required = self.repartition_required || other.repartition_required;
@@ -335,7 +337,7 @@ impl<K: Data, V: Data> KStream<K, V> {
                     .try_for_each(|store| topology.connect(&written_name, store))
             },
         );
-        let node = self.builder.add(node, &[self.node]);
+        let node = self.builder.add(node.giving::<K2, V2>(), &[self.node]);
         KStream {
             builder: self.builder.clone(),
             name,

@@ -119,8 +119,8 @@ final class AggregationTopologies {
             KGroupedStream<String, String> grouped = StreamTopologies.in(builder)
                     .selectKey((key, value) -> value)
                     .groupByKey(Grouped.as("g"));
-            grouped.count().toStream().to("one");
-            grouped.reduce((value, other) -> value).toStream().to("two");
+            grouped.count();
+            grouped.reduce((value, other) -> value);
         });
         all.configured(
                 "count-generated-refused",
@@ -130,8 +130,8 @@ final class AggregationTopologies {
 
     private static void twoAggregations(StreamsBuilder builder) {
         KStream<String, String> stream = StreamTopologies.in(builder).selectKey((key, value) -> value);
-        stream.groupByKey().count().toStream().to("one");
-        stream.groupByKey().reduce((value, other) -> value).toStream().to("two");
+        stream.groupByKey().count();
+        stream.groupByKey().reduce((value, other) -> value);
     }
 
     private static void addWindows(Topologies all) {
@@ -173,24 +173,24 @@ final class AggregationTopologies {
         all.optimized("optimized-two-aggregations", AggregationTopologies::twoAggregations);
         all.optimized("optimized-aggregations-below-values", builder -> {
             KStream<String, String> stream = StreamTopologies.in(builder).selectKey((key, value) -> value);
-            stream.mapValues(value -> value).groupByKey().count().toStream().to("one");
-            stream.filter((key, value) -> true).groupByKey(Grouped.as("g")).count().toStream().to("two");
+            stream.mapValues(value -> value).groupByKey().count();
+            stream.filter((key, value) -> true).groupByKey(Grouped.as("g")).count();
             stream.to("three");
         });
         all.optimized("optimized-aggregations-below-merge", builder -> {
             KStream<String, String> stream = StreamTopologies.in(builder)
                     .selectKey((key, value) -> value)
                     .merge(builder.<String, String>stream("other").map(KeyValue::pair));
-            stream.groupByKey().count().toStream().to("one");
-            stream.groupByKey().reduce((value, other) -> value).toStream().to("two");
+            stream.groupByKey().count();
+            stream.groupByKey().reduce((value, other) -> value);
         });
         all.optimized("optimized-aggregations-of-two-keys", builder -> {
             KStream<String, String> stream = StreamTopologies.in(builder).selectKey((key, value) -> value);
-            stream.groupByKey().count().toStream().to("one");
+            stream.groupByKey().count();
             KStream<String, String> again = stream.selectKey((key, value) -> value);
-            again.groupByKey().count().toStream().to("two");
-            again.mapValues(value -> value).groupByKey().reduce((value, other) -> value).toStream().to("three");
-            stream.groupByKey().count().toStream().to("four");
+            again.groupByKey().count();
+            again.mapValues(value -> value).groupByKey().reduce((value, other) -> value);
+            stream.groupByKey().count();
         });
         all.optimized("optimized-table", builder -> builder.<String, String>table("in").toStream().to("out"));
         all.optimized("optimized-table-materialized", builder -> {

@@ -131,7 +131,17 @@ final class JoinTopologies {
             KStream<String, String> left = left(builder).map(KeyValue::pair);
             KStream<String, String> right = right(builder);
             left.join(right, FIRST, WINDOWS).to("out");
-            left.groupByKey().count().toStream().to("counts");
+            left.groupByKey().count();
+        });
+        all.optimized("optimized-join-global-table-and-count", builder -> {
+            GlobalKTable<String, String> table = builder.globalTable("g");
+            left(builder)
+                    .selectKey((key, value) -> value)
+                    .join(table, (key, value) -> value, FIRST)
+                    .groupByKey()
+                    .count()
+                    .toStream()
+                    .to("counts");
         });
         all.optimized("optimized-join-stream-table", builder -> {
             KStream<String, String> left = left(builder).selectKey((key, value) -> value);

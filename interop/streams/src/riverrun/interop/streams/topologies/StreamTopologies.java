@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
 import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.AutoOffsetReset;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
@@ -160,6 +161,22 @@ final class StreamTopologies {
         all.dsl("source-subset", builder -> {
             builder.<String, String>stream(List.of("a", "b")).to("one");
             builder.<String, String>stream("a").to("two");
+        });
+        all.dsl("source-stream-and-table", builder -> {
+            in(builder).to("one");
+            builder.<String, String>table("in").toStream().to("two");
+        });
+        all.dsl("source-table-and-stream", builder -> {
+            builder.<String, String>table("in").toStream().to("one");
+            in(builder).to("two");
+        });
+        all.dsl("source-table-twice", builder -> {
+            builder.<String, String>table("in").toStream().to("one");
+            builder.<String, String>table("in").toStream().to("two");
+        });
+        all.dsl("source-other-reset", builder -> {
+            builder.<String, String>stream("in", Consumed.with(AutoOffsetReset.latest())).to("one");
+            in(builder).to("two");
         });
         all.dsl("source-order-of-merge", builder -> {
             in(builder).to("one");

@@ -1,0 +1,217 @@
+//! What `build()` changes in the logical graph before it is written.
+//!
+//! ```text
+//!   always                      streams of the same topics get one source
+//!   merge.repartition.topics    repartitions of one key get one topic, directly below the node that makes the key
+//! ```
+
+use super::graph::{Graph, GraphNodeId};
+use crate::topology::{SourceTopics, TopologyError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A node that makes keys, and the repartitions by these keys that stand below it.
+struct OfOneKey {
+    makes_key: GraphNodeId,
+    repartitions: Vec<GraphNodeId>,
+}
+
+impl Graph {
+    /// Streams of the same topics, or of the same pattern, stand below the first one's source.
+    pub(crate) fn merge_sources(&mut self) -> Result<(), TopologyError> {
+        let mut by_topic: BTreeMap<Arc<str>, GraphNodeId> = BTreeMap::new();
+        let mut by_pattern: BTreeMap<Arc<str>, GraphNodeId> = BTreeMap::new();
+        for id in self.ids() {
+            let first = match self.node(id).source.as_ref().map(|source| &source.topics) {
+                None => continue,
+                Some(SourceTopics::Pattern(pattern)) => {
+                    *by_pattern.entry(Arc::clone(pattern)).or_insert(id)
+                }
+                Some(SourceTopics::Named(topics)) => {
+                    let first = topics.iter().find_map(|topic| by_topic.get(topic)).copied();
+                    by_topic.extend(
+                        topics
+                            .iter()
+                            .map(|topic| (Arc::clone(topic), first.unwrap_or(id))),
+                    );
+                    first.unwrap_or(id)
+                }
+            };
+            if first != id {
+                self.check_same_source(first, id)?;
+                self.replace(id, first);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_same_source(
+        &self,
+        first: GraphNodeId,
+        other: GraphNodeId,
+    ) -> Result<(), TopologyError> {
+        let (first, other) = (self.node(first), self.node(other));
+        let (Some(one), Some(two)) = (&first.source, &other.source) else {
+            return Ok(());
+        };
+        let topics = |topics: &SourceTopics| match topics {
+            SourceTopics::Named(topics) => topics.iter().cloned().collect::<BTreeSet<_>>(),
+            SourceTopics::Pattern(_) => BTreeSet::new(),
+        };
+        let problem = if topics(&one.topics) != topics(&two.topics) {
+            "reads some topics of the other one and not all; read the same topics, or each topic once"
+        } else if one.auto_offset_reset != two.auto_offset_reset {
+            "reads the topics of the other one with another `AutoOffsetReset`; use the same one"
+        } else if first.types != other.types {
+            "reads the topics of the other one as other types; read them once and use the stream twice"
+        } else {
+            return Ok(());
+        };
+        Err(TopologyError::Operator {
+            operator: other.name.to_string(),
+            problem: format!("it {problem} (`{}`)", first.name),
+        })
+    }
+
+    /// The children of `old` stand below `new`.
+    fn replace(&mut self, old: GraphNodeId, new: GraphNodeId) {
+        for child in self.node(old).children().to_vec() {
+            self.remove_edge(old, child);
+            self.add_edge(new, child);
+        }
+        self.remove(old, new);
+    }
+
+    /// Repartitions of one key become one, named after the first.
+    pub(crate) fn merge_repartitions(&mut self) {
+        for of_one_key in self.repartitions_by_key() {
+            self.merge_repartitions_of(&of_one_key);
+        }
+    }
+
+    fn repartitions_by_key(&self) -> Vec<OfOneKey> {
+        let mut by_key: Vec<OfOneKey> = Vec::new();
+        let mut merges = Vec::new();
+        for id in self.ids() {
+            let node = self.node(id);
+            if node.traits.changes_keys {
+                by_key.push(OfOneKey {
+                    makes_key: id,
+                    repartitions: Vec::new(),
+                });
+            } else if node.merged.is_some() {
+                let makes_key = self.makes_key(id);
+                let of_one_key = by_key
+                    .iter_mut()
+                    .find(|one| Some(one.makes_key) == makes_key);
+                if let Some(of_one_key) = of_one_key {
+                    of_one_key.repartitions.push(id);
+                }
+            } else if node.traits.is_merge {
+                merges.push(id);
+            }
+        }
+        self.move_below_merges(by_key, &merges)
+    }
+
+    /// The node that makes the key of a repartition, if no values are changed between the two: those might be what the
+    /// repartition is for.
+    fn makes_key(&self, repartition: GraphNodeId) -> Option<GraphNodeId> {
+        let changes = |id: GraphNodeId| {
+            let traits = self.node(id).traits;
+            traits.changes_keys || traits.changes_values
+        };
+        let changes_keys = |id: GraphNodeId| self.node(id).traits.changes_keys;
+        let nearest = self.find_above(repartition, &changes)?;
+        (self.find_above(repartition, &changes_keys)? == nearest).then_some(nearest)
+    }
+
+    /// Repartitions below a merge of several keys are one below the merge.
+    fn move_below_merges(
+        &self,
+        mut by_key: Vec<OfOneKey>,
+        merges: &[GraphNodeId],
+    ) -> Vec<OfOneKey> {
+        let mut merged: BTreeSet<GraphNodeId> = BTreeSet::new();
+        let mut below_merges = Vec::new();
+        for merge in merges {
+            let is_merged = |one: &&OfOneKey| {
+                let are_below = one
+                    .repartitions
+                    .iter()
+                    .all(|repartition| self.child_above(*merge, *repartition).is_some());
+                are_below && self.child_above(one.makes_key, *merge).is_some()
+            };
+            let mut repartitions: Vec<GraphNodeId> = Vec::new();
+            for one in by_key.iter().filter(is_merged) {
+                merged.insert(one.makes_key);
+                repartitions.extend(&one.repartitions);
+            }
+            below_merges.push(OfOneKey {
+                makes_key: *merge,
+                repartitions,
+            });
+        }
+        by_key.retain(|one| !merged.contains(&one.makes_key));
+        by_key.extend(below_merges);
+        by_key
+    }
+
+    fn merge_repartitions_of(&mut self, of_one_key: &OfOneKey) {
+        let makes_key = of_one_key.makes_key;
+        // A topic has records of one type: that of a join between the two may be another.
+        let repartitions: Vec<GraphNodeId> = of_one_key
+            .repartitions
+            .iter()
+            .copied()
+            .filter(|repartition| self.node(*repartition).types == self.node(makes_key).types)
+            .filter(|repartition| self.child_above(makes_key, *repartition).is_some())
+            .collect();
+        let first = repartitions.first();
+        let Some(merged) = first.and_then(|first| self.node(*first).merged.clone()) else {
+            return;
+        };
+        let priority = self.node(makes_key).priority();
+        let merged = self.add_with_priority(merged(), priority);
+        for repartition in repartitions {
+            if let Some(child) = self.child_above(makes_key, repartition) {
+                self.add_edge(merged, child);
+                self.remove_edge(makes_key, child);
+            }
+            let parents = self.node(repartition).parents().to_vec();
+            for child in self.node(repartition).children().to_vec() {
+                self.remove_edge(repartition, child);
+                for parent in &parents {
+                    self.add_edge(*parent, child);
+                }
+            }
+            self.remove(repartition, merged);
+        }
+        self.add_edge(makes_key, merged);
+    }
+
+    /// The child of `above` on the way to `below`, which may be `below` itself.
+    fn child_above(&self, above: GraphNodeId, below: GraphNodeId) -> Option<GraphNodeId> {
+        self.find_above(below, &|id| self.node(id).parents().contains(&above))
+    }
+
+    /// `start`, or a node above it, that `is_meant`. Of several branches the last one that has such a node counts, but
+    /// a parent before what stands above the parents: so Kafka Streams looks for it.
+    fn find_above(
+        &self,
+        start: GraphNodeId,
+        is_meant: &dyn Fn(GraphNodeId) -> bool,
+    ) -> Option<GraphNodeId> {
+        if is_meant(start) {
+            return Some(start);
+        }
+        let mut found = None;
+        for parent in self.node(start).parents() {
+            if is_meant(*parent) {
+                return Some(*parent);
+            }
+            found = self.find_above(*parent, is_meant);
+        }
+        found
+    }
+}
