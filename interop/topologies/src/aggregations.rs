@@ -1,10 +1,109 @@
 //! Topologies of tables and aggregations.
 
 use crate::Topologies;
-use crate::streams::stream;
-use riverrun_streams::dsl::{Grouped, StreamsBuilder};
+use crate::streams::{Stream, stream};
+use riverrun_streams::dsl::{
+    Grouped, KTable, Materialized, Named, SessionWindows, SlidingWindows, StreamsBuilder,
+    TimeWindows,
+};
+use riverrun_streams::serde::DefaultSerde;
+use riverrun_streams::topology::Consumed;
+
+const MINUTE_MS: i64 = 60_000;
+
+type Table = KTable<String, String>;
 
 pub(crate) fn add(all: &Topologies) {
+    add_tables(all);
+    add_groups_of_tables(all);
+    add_counts(all);
+    add_windows(all);
+    add_optimized(all);
+}
+
+pub(crate) fn table(builder: &StreamsBuilder, topic: &str) -> Table {
+    builder.table(topic)
+}
+
+fn kept<K: DefaultSerde, V: DefaultSerde>() -> Materialized<K, V> {
+    Materialized::with(K::serde(), V::serde())
+}
+
+fn add_tables(all: &Topologies) {
+    all.dsl("table", |builder| {
+        table(builder, "in").to_stream().to("out")
+    });
+    all.dsl("table-materialized", |builder| {
+        let table: Table =
+            builder.table_with("in", Consumed::default(), Materialized::named("kept"));
+        table.to_stream().to("out");
+    });
+    all.dsl("table-chain", |builder| {
+        table(builder, "in")
+            .filter(|_, _| true)
+            .map_values_with(|_, value| value.clone(), kept())
+            .filter_with(|_, _| true, Materialized::named("fs"))
+            .to_stream()
+            .to("out");
+    });
+    all.dsl("table-to-stream-keyed", |builder| {
+        table(builder, "in")
+            .to_stream_by(|key, _| key.clone())
+            .to("out");
+    });
+    all.dsl("to-table", |builder| {
+        let mapped = stream(builder, "in").map(|key, value| (key.clone(), value.clone()));
+        let table: Table = mapped.to_table_with(kept());
+        table.to_stream().to("out");
+    });
+    all.dsl("to-table-named", |builder| {
+        let mapped = stream(builder, "in").map(|key, value| (key.clone(), value.clone()));
+        let table: Table = mapped.to_table_with((Named::new("made"), kept()));
+        table.to_stream_named("again").to("out");
+    });
+    all.dsl("global-table", |builder| {
+        builder.global_table::<String, String>("global");
+        stream(builder, "in").to("out");
+    });
+}
+
+fn add_groups_of_tables(all: &Topologies) {
+    all.dsl("table-group-reduce", |builder| {
+        table(builder, "in")
+            .group_by(|key, value| (key.clone(), value.clone()))
+            .reduce(|value, _| value.clone(), |value, _| value.clone())
+            .to_stream()
+            .to("out");
+    });
+    all.dsl("table-group-named", |builder| {
+        table(builder, "in")
+            .group_by_with(
+                |key, value| (key.clone(), value.clone()),
+                Grouped::named("g"),
+            )
+            .count_with(Named::new("n"))
+            .to_stream()
+            .to("out");
+    });
+}
+
+fn words(builder: &StreamsBuilder) -> Stream {
+    stream(builder, "in").flat_map_values(|value| {
+        let words = value.split(' ');
+        words.map(str::to_owned).collect::<Vec<_>>()
+    })
+}
+
+fn add_counts(all: &Topologies) {
+    all.dsl("count", |builder| {
+        let grouped = words(builder).group_by(|_, value| value.clone());
+        grouped.count().to_stream().to("out");
+    });
+    all.dsl("count-materialized", |builder| {
+        let grouped = words(builder).group_by(|_, value| value.clone());
+        let counts = grouped.count_with(Materialized::named("counts"));
+        counts.to_stream().to("out");
+    });
     all.dsl("two-aggregations", two_aggregations);
     all.dsl("two-aggregations-named", |builder| {
         let grouped = stream(builder, "in")
@@ -16,7 +115,24 @@ pub(crate) fn add(all: &Topologies) {
     all.named("count-generated-refused", |builder| {
         stream(builder, "in").group_by_key().count();
     });
-    add_optimized(all);
+}
+
+fn add_windows(all: &Topologies) {
+    all.dsl("windows-of-one-group", |builder| {
+        let grouped = stream(builder, "in").group_by_key();
+        let sessions = SessionWindows::of_inactivity_gap_with_no_grace(MINUTE_MS);
+        grouped
+            .windowed_by_sessions(sessions)
+            .reduce(|value, _| value.clone());
+        let sliding = SlidingWindows::of_time_difference_with_no_grace(MINUTE_MS);
+        let sliding = grouped
+            .windowed_by_sliding(sliding)
+            .aggregate(String::new, |_, _, aggregate| aggregate);
+        grouped
+            .windowed_by(TimeWindows::of_size_with_no_grace(MINUTE_MS))
+            .count_with(kept());
+        sliding.to_stream().for_each(|_, _| {});
+    });
 }
 
 fn two_aggregations(builder: &StreamsBuilder) {
@@ -53,5 +169,13 @@ fn add_optimized(all: &Topologies) {
             .group_by_key()
             .reduce(|value, _| value.clone());
         stream.group_by_key().count();
+    });
+    all.optimized("optimized-table", |builder| {
+        table(builder, "in").to_stream().to("out");
+    });
+    all.optimized("optimized-table-materialized", |builder| {
+        let table: Table =
+            builder.table_with("in", Consumed::default(), Materialized::named("kept"));
+        table.to_stream().to("out");
     });
 }

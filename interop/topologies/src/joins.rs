@@ -19,14 +19,50 @@ fn windows() -> JoinWindows {
     JoinWindows::of_time_difference_with_no_grace(MINUTE_MS)
 }
 
-fn first(value: &String, _: &String) -> String {
-    value.clone()
-}
-
 fn add_streams(all: &Topologies) {
     all.dsl("join-streams", |builder| {
         let left = stream(builder, "left");
-        left.join(&stream(builder, "right"), first, windows())
+        let right = stream(builder, "right");
+        left.join(&right, |value, _| value.clone(), windows())
+            .to("out");
+    });
+    all.dsl("join-streams-left", |builder| {
+        let left = stream(builder, "left");
+        let right = stream(builder, "right");
+        left.left_join(&right, |value, _| value.clone(), windows())
+            .to("out");
+    });
+    all.dsl("join-streams-outer", |builder| {
+        let left = keyed(builder, "left");
+        let right = keyed(builder, "right");
+        left.outer_join(&right, |_, _| String::new(), windows())
+            .to("out");
+    });
+    all.dsl("join-streams-outer-sources-first", |builder| {
+        let left = stream(builder, "left");
+        let right = stream(builder, "right");
+        let left = left.select_key(|_, value| value.clone());
+        let right = right.select_key(|_, value| value.clone());
+        left.outer_join(&right, |_, _| String::new(), windows())
+            .to("out");
+    });
+    all.dsl("join-streams-named", |builder| {
+        let left = keyed(builder, "left");
+        let right = keyed(builder, "right");
+        let joined = StreamJoined::named("n").with_store_name("s");
+        left.join_with(&right, |value, _| value.clone(), windows(), joined)
+            .to("out");
+    });
+    all.dsl("join-streams-outer-named", |builder| {
+        let left = keyed(builder, "left");
+        let right = keyed(builder, "right");
+        let joined = StreamJoined::named("n").with_store_name("s");
+        left.outer_join_with(&right, |_, _| String::new(), windows(), joined)
+            .to("out");
+    });
+    all.dsl("join-stream-with-itself", |builder| {
+        let left = stream(builder, "left");
+        left.join(&left, |value, _| value.clone(), windows())
             .to("out");
     });
 }
@@ -34,7 +70,8 @@ fn add_streams(all: &Topologies) {
 fn add_optimized(all: &Topologies) {
     all.optimized("optimized-join-streams-and-count", |builder| {
         let left = stream(builder, "left").map(|key, value| (key.clone(), value.clone()));
-        left.join(&stream(builder, "right"), first, windows())
+        let right = stream(builder, "right");
+        left.join(&right, |value, _| value.clone(), windows())
             .to("out");
         left.group_by_key().count();
     });

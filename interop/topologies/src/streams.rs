@@ -1,6 +1,7 @@
 //! Topologies of streams, without tables.
 
 use crate::Topologies;
+use crate::aggregations::table;
 use riverrun_streams::dsl::{Branched, KStream, Repartitioned, StreamsBuilder};
 use riverrun_streams::topology::{AutoOffsetReset, Consumed};
 
@@ -9,6 +10,8 @@ pub(crate) type Stream = KStream<String, String>;
 pub(crate) fn add(all: &Topologies) {
     add_branches(all);
     add_sources(all);
+    add_unlike_sources(all);
+    add_merges(all);
     add_repartitions(all);
 }
 
@@ -55,6 +58,9 @@ fn add_sources(all: &Topologies) {
         pattern(builder).to("one");
         pattern(builder).to("two");
     });
+}
+
+fn add_unlike_sources(all: &Topologies) {
     all.dsl("source-overlap", |builder| {
         let stream =
             |topics: &[&str]| -> Stream { builder.stream_with(topics, Consumed::default()) };
@@ -67,12 +73,27 @@ fn add_sources(all: &Topologies) {
         stream(&["a", "b"]).to("one");
         stream(&["a"]).to("two");
     });
+    all.dsl("source-stream-and-table", |builder| {
+        stream(builder, "in").to("one");
+        table(builder, "in").to_stream().to("two");
+    });
+    all.dsl("source-table-and-stream", |builder| {
+        table(builder, "in").to_stream().to("one");
+        stream(builder, "in").to("two");
+    });
+    all.dsl("source-table-twice", |builder| {
+        table(builder, "in").to_stream().to("one");
+        table(builder, "in").to_stream().to("two");
+    });
     all.dsl("source-other-reset", |builder| {
         let latest = Consumed::default().with_auto_offset_reset(AutoOffsetReset::Latest);
         let latest: Stream = builder.stream_with(&["in"], latest);
         latest.to("one");
         stream(builder, "in").to("two");
     });
+}
+
+fn add_merges(all: &Topologies) {
     all.dsl("source-order-of-merge", |builder| {
         stream(builder, "in").to("one");
         stream(builder, "other").to("two");
