@@ -32,7 +32,9 @@ mod stream;
 mod turns;
 mod unresponsive_brokers;
 
-pub use assignors::Assignor;
+pub use assignors::{
+    Assignment, Assignor, Member, PartitionAssignor, Subscription as MemberSubscription, Topics,
+};
 pub use config::{ConsumerConfig, GroupProtocol, IsolationLevel};
 pub use fetcher::OffsetReset;
 pub use group_metadata::GroupMetadata;

@@ -20,12 +20,14 @@
 #![forbid(unsafe_code)]
 #![allow(dead_code, reason = "rooms that are being built use it")]
 
+mod assignor;
 pub mod dsl;
 pub mod error;
 pub mod formats;
 pub mod headers;
 pub mod processor;
 pub mod record;
+pub mod runtime;
 pub mod serde;
 pub mod state;
 mod task;

@@ -104,6 +104,23 @@ impl Task {
         }
     }
 
+    /// The partition was committed with this time: it and the task's stream time do not go back behind it.
+    pub(crate) fn resume(&mut self, topic: &str, partition: i32, partition_time_ms: i64) {
+        let input = self
+            .inputs
+            .iter_mut()
+            .find(|input| input.is(topic, partition));
+        if let Some(input) = input {
+            input.resume(partition_time_ms);
+            self.context.stream_time_ms = self.context.stream_time_ms.max(partition_time_ms);
+        }
+    }
+
+    /// Topic and partition of each input, and how many of its records wait.
+    pub(crate) fn waiting_by_input(&self) -> impl Iterator<Item = (&Arc<str>, i32, usize)> {
+        self.inputs.iter().map(Input::waiting)
+    }
+
     /// How many records wait.
     pub fn waiting_records(&self) -> usize {
         self.inputs.iter().map(Input::len).sum()

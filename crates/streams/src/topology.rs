@@ -29,7 +29,7 @@ pub(crate) use builder::{
 };
 pub use describe::{DescribedKind, NodeDescription, SubtopologyDescription, TopologyDescription};
 pub use error::TopologyError;
-pub(crate) use instantiation::{BuiltTask, Instantiation, TaskNode};
+pub(crate) use instantiation::{BuiltTask, Instantiation, TaskNode, changelog_topic};
 pub use sink::{Produced, StreamPartitioner, TopicNameExtractor};
 pub use source::{AutoOffsetReset, Consumed, RawRecord, TimestampExtractor, TimestampFunction};
 pub(crate) use source::{Decoded, SourceQueue, TypedSource};

@@ -361,7 +361,11 @@ fn classic_member(member: &DescribedGroupMember<'_>, is_consumer: bool) -> Group
         rack: subscription.as_ref().and_then(|s| s.rack_id.clone()),
         member_epoch: None,
         subscribed_topics: subscription.map(|s| s.topics).unwrap_or_default(),
-        assignment: assignment.unwrap_or_default().into_iter().collect(),
+        assignment: assignment
+            .unwrap_or_default()
+            .partitions
+            .into_iter()
+            .collect(),
         target_assignment: None,
     }
 }

@@ -281,7 +281,7 @@ async fn sync(shared: &Shared, sync: &SyncRequest) -> Result<Response, Error> {
         member_id: &identity.member_id,
         group_instance_id: identity.group_instance_id.as_deref(),
         protocol_type: Some("consumer"),
-        protocol_name: Some(sync.protocol_name),
+        protocol_name: Some(&sync.protocol_name),
         assignments: assignments
             .map(|(member_id, assignment)| SyncGroupRequestAssignment {
                 member_id,

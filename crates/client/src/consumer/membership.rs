@@ -299,7 +299,10 @@ impl Membership {
             Phase::Unjoined | Phase::Stable => has_heartbeat_due.then_some(GroupRequest::Heartbeat),
             Phase::Describing(members) => Some(GroupRequest::DescribeTopics(wanted(members))),
             Phase::Syncing(assignments) => Some(GroupRequest::Sync(SyncRequest {
-                protocol_name: self.assignor.map_or("", Assignor::name),
+                protocol_name: self
+                    .assignor
+                    .as_ref()
+                    .map_or_else(String::new, |assignor| assignor.name().to_owned()),
                 assignments: assignments.clone(),
             })),
             Phase::Evicted { .. } | Phase::Failed(_) | Phase::Leaving { .. } => None,
@@ -318,7 +321,7 @@ impl Membership {
                 rack_id: self.settings.rack_id.clone(),
             };
             (
-                assignor.name(),
+                assignor.name().to_owned(),
                 protocol::encode_subscription(&subscription),
             )
         });

@@ -50,6 +50,15 @@ impl Input {
         self.partition == partition && *self.topic == *topic
     }
 
+    /// The partition's time does not go back behind this.
+    pub(crate) fn resume(&mut self, partition_time_ms: i64) {
+        self.partition_time_ms = self.partition_time_ms.max(partition_time_ms);
+    }
+
+    pub(crate) fn waiting(&self) -> (&Arc<str>, i32, usize) {
+        (&self.topic, self.partition, self.len())
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.waiting.len() + usize::from(self.head.is_some())
     }

@@ -17,9 +17,11 @@ mod sticky;
 use model::TopicPartition;
 use problem::Problem;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
 /// How the leader of a classic group spreads partitions (`partition.assignment.strategy`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone)]
 pub enum Assignor {
     /// A contiguous range of each topic's partitions to each member; the same numbers of all
     /// topics to the same member. Rack-aware (KIP-881).
@@ -30,10 +32,58 @@ pub enum Assignor {
     Sticky,
     /// As sticky, but members keep what does not move while they rejoin (KIP-429).
     CooperativeSticky,
+    /// The application's own.
+    Other(Arc<dyn PartitionAssignor>),
 }
 
+/// An assignor of the application, which every member of its group must have.
+pub trait PartitionAssignor: fmt::Debug + Send + Sync {
+    /// Its name in the protocol; none of this crate's assignors may have it.
+    fn name(&self) -> &str;
+
+    /// Whether members may keep their partitions while they rejoin (KIP-429).
+    fn is_cooperative(&self) -> bool;
+
+    /// What a member that has `owned` tells the leader besides its topics.
+    fn user_data(&self, owned: &[TopicPartition]) -> Option<Vec<u8>>;
+
+    /// Of the leader: an assignment for each member, in their order. A topic that is not in `topics` has no partitions.
+    fn assign(&self, topics: &Topics, members: &[Member]) -> Vec<Assignment>;
+
+    /// Of each member: what the leader has given it, before it hears of partitions that come and go. A true answer asks
+    /// for another rebalance at once.
+    fn assigned(&self, assignment: &Assignment) -> bool;
+}
+
+/// What the leader gives to a member.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Assignment {
+    /// Its partitions.
+    pub partitions: Vec<TopicPartition>,
+    /// Whatever the assignor adds.
+    pub user_data: Option<Vec<u8>>,
+}
+
+impl From<Vec<TopicPartition>> for Assignment {
+    fn from(partitions: Vec<TopicPartition>) -> Self {
+        Self {
+            partitions,
+            user_data: None,
+        }
+    }
+}
+
+impl PartialEq for Assignor {
+    /// Assignors are known by their names, as in the protocol.
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Assignor {}
+
 impl Assignor {
-    /// Every assignor.
+    /// Every assignor of this crate.
     pub const ALL: [Self; 4] = [
         Self::Range,
         Self::RoundRobin,
@@ -42,12 +92,13 @@ impl Assignor {
     ];
 
     /// The name in the protocol.
-    pub const fn name(self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Self::Range => "range",
             Self::RoundRobin => "roundrobin",
             Self::Sticky => "sticky",
             Self::CooperativeSticky => "cooperative-sticky",
+            Self::Other(assignor) => assignor.name(),
         }
     }
 
@@ -62,28 +113,37 @@ impl Assignor {
                         Self::RoundRobin => "RoundRobinAssignor",
                         Self::Sticky => "StickyAssignor",
                         Self::CooperativeSticky => "CooperativeStickyAssignor",
+                        Self::Other(_) => return false,
                     })
         })
     }
 
     /// Whether members that use it may keep their partitions while they rejoin.
-    pub const fn is_cooperative(self) -> bool {
-        matches!(self, Self::CooperativeSticky)
+    pub fn is_cooperative(&self) -> bool {
+        match self {
+            Self::CooperativeSticky => true,
+            Self::Range | Self::RoundRobin | Self::Sticky => false,
+            Self::Other(assignor) => assignor.is_cooperative(),
+        }
     }
 
     /// What the member tells its leader besides its topics: the sticky assignors remember.
-    pub fn user_data(self, assigned: &[TopicPartition], generation_id: i32) -> Option<Vec<u8>> {
+    pub fn user_data(&self, assigned: &[TopicPartition], generation_id: i32) -> Option<Vec<u8>> {
         match self {
             Self::Range | Self::RoundRobin => None,
             Self::Sticky => (generation_id >= 0)
                 .then(|| protocol::encode_sticky_user_data(assigned, generation_id)),
             Self::CooperativeSticky => Some(generation_id.to_be_bytes().to_vec()),
+            Self::Other(assignor) => assignor.user_data(assigned),
         }
     }
 
     /// Assigns the partitions of `topics` to `members`: one sorted list for each member, in their
     /// order. A topic that a member subscribes to and that is not in `topics` is passed over.
-    pub fn assign(self, topics: &Topics, members: &[Member]) -> Vec<Vec<TopicPartition>> {
+    pub fn assign(&self, topics: &Topics, members: &[Member]) -> Vec<Assignment> {
+        if let Self::Other(assignor) = self {
+            return assignor.assign(topics, members);
+        }
         let mut order: Vec<usize> = (0..members.len()).collect();
         order.sort_by_key(|index| &members[*index].member_id);
         let sorted: Vec<&Member> = order.iter().map(|index| &members[*index]).collect();
@@ -91,19 +151,21 @@ impl Assignor {
         let lists = match self {
             Self::Range => range::assign(&problem),
             Self::RoundRobin => round_robin::assign(&problem),
-            Self::Sticky | Self::CooperativeSticky => sticky::assign(&problem, self),
+            Self::Sticky | Self::CooperativeSticky | Self::Other(_) => {
+                sticky::assign(&problem, self)
+            }
         };
-        let mut assignment = vec![Vec::new(); members.len()];
+        let mut assignment = vec![Assignment::default(); members.len()];
         for (index, mut list) in order.into_iter().zip(lists) {
             list.sort_unstable();
-            assignment[index] = list.into_iter().map(|p| problem.name(p)).collect();
+            assignment[index].partitions = list.into_iter().map(|p| problem.name(p)).collect();
         }
         assignment
     }
 }
 
-impl std::fmt::Display for Assignor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Assignor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }

@@ -157,7 +157,7 @@ impl<'a> Problem<'a> {
     }
 
     /// What a member says that it owned before, as far as it exists.
-    pub(super) fn claim(&self, member: MemberIndex, assignor: Assignor) -> Claim {
+    pub(super) fn claim(&self, member: MemberIndex, assignor: &Assignor) -> Claim {
         let subscription = &self.members[member].facts.subscription;
         let generation = (subscription.generation_id >= 0).then_some(subscription.generation_id);
         let user_data = subscription.user_data.as_deref().filter(|d| !d.is_empty());

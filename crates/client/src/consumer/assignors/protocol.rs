@@ -9,7 +9,7 @@
 //!
 //! A version above 3 is read as version 3: what follows its fields is passed over.
 
-use super::Subscription;
+use super::{Assignment, Subscription};
 use model::{DecodeError, Reader, TopicPartition, Writer};
 use std::collections::BTreeMap;
 
@@ -62,10 +62,10 @@ pub(crate) fn decode_subscription(bytes: &[u8]) -> Result<Subscription, DecodeEr
 }
 
 /// What the leader gives to a member.
-pub(crate) fn encode_assignment(partitions: &[TopicPartition]) -> Vec<u8> {
+pub(crate) fn encode_assignment(assignment: &Assignment) -> Vec<u8> {
     let mut out = VERSION.to_be_bytes().to_vec();
-    encode_partitions(partitions, &mut out);
-    Writer::bytes(None, false, &mut out);
+    encode_partitions(&assignment.partitions, &mut out);
+    Writer::bytes(assignment.user_data.as_deref(), false, &mut out);
     out
 }
 
@@ -73,13 +73,21 @@ pub(crate) fn encode_assignment(partitions: &[TopicPartition]) -> Vec<u8> {
 ///
 /// # Errors
 /// A [`DecodeError`] when the bytes are no assignment.
-pub(crate) fn decode_assignment(bytes: &[u8]) -> Result<Vec<TopicPartition>, DecodeError> {
+pub(crate) fn decode_assignment(bytes: &[u8]) -> Result<Assignment, DecodeError> {
     if bytes.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Assignment::default());
     }
     let mut reader = Reader::new(bytes);
     read_version(&mut reader)?;
-    decode_partitions(&mut reader)
+    Ok(Assignment {
+        partitions: decode_partitions(&mut reader)?,
+        // Members of old may leave it out.
+        user_data: reader
+            .nullable_bytes(false)
+            .ok()
+            .flatten()
+            .map(<[u8]>::to_vec),
+    })
 }
 
 /// What a sticky member remembers: its partitions, and the generation that gave them.

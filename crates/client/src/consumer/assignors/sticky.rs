@@ -12,7 +12,7 @@ use super::Assignor;
 use super::problem::{MemberIndex, PartitionIndex, Problem};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) fn assign(problem: &Problem<'_>, assignor: Assignor) -> Vec<Vec<PartitionIndex>> {
+pub(super) fn assign(problem: &Problem<'_>, assignor: &Assignor) -> Vec<Vec<PartitionIndex>> {
     let former = Former::new(problem, assignor);
     // By name: a topic that does not exist also makes members unlike.
     let names = |member: usize| -> BTreeSet<&String> {
@@ -50,7 +50,7 @@ struct Former {
 }
 
 impl Former {
-    fn new(problem: &Problem<'_>, assignor: Assignor) -> Self {
+    fn new(problem: &Problem<'_>, assignor: &Assignor) -> Self {
         let claims: Vec<_> = (0..problem.members.len())
             .map(|member| problem.claim(member, assignor))
             .collect();

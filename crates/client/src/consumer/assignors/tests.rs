@@ -1,6 +1,6 @@
 //! The assignors against a table that Apache Kafka's own classes filled in, and their promises.
 
-use super::{Assignor, Member, Subscription, Topics, protocol};
+use super::{Assignment, Assignor, Member, Subscription, Topics, protocol};
 use model::TopicPartition;
 use std::fmt::Write;
 
@@ -43,10 +43,11 @@ fn solve(given: &str) -> String {
         (name.to_owned(), racks.split(',').map(letters).collect())
     });
     let topics: Topics = topics.collect();
-    let members: Vec<Member> = parts.map(|text| member(text, assignor)).collect();
+    let members: Vec<Member> = parts.map(|text| member(text, &assignor)).collect();
     let mut found = String::new();
     for (member, list) in members.iter().zip(assignor.assign(&topics, &members)) {
         let list: Vec<String> = list
+            .partitions
             .iter()
             .map(|p| format!("{}{}", p.topic, p.partition))
             .collect();
@@ -55,7 +56,7 @@ fn solve(given: &str) -> String {
     found.trim_end().to_owned()
 }
 
-fn member(text: &str, assignor: Assignor) -> Member {
+fn member(text: &str, assignor: &Assignor) -> Member {
     let mut words = text.split(' ');
     let mut member = Member {
         member_id: words.next().unwrap().to_owned(),
@@ -106,9 +107,10 @@ fn subscriptions_and_assignments_come_back() {
         protocol::decode_subscription(&bytes),
         Ok(subscription.clone())
     );
+    let owned = Assignment::from(owned);
     let bytes = protocol::encode_assignment(&owned);
     assert_eq!(protocol::decode_assignment(&bytes), Ok(owned));
-    assert_eq!(protocol::decode_assignment(&[]), Ok(Vec::new()));
+    assert_eq!(protocol::decode_assignment(&[]), Ok(Assignment::default()));
     // Version 0 as clients of old write it, and a version of the future.
     let old = [0, 0, 0, 0, 0, 1, 0, 1, b't', 0xff, 0xff, 0xff, 0xff];
     let decoded = protocol::decode_subscription(&old).unwrap();

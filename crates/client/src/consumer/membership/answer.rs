@@ -158,7 +158,8 @@ impl Membership {
     }
 
     fn handle_join(&mut self, join: JoinAnswer, now_ms: i64) {
-        let Some(assignor) = Assignor::from_name(&join.protocol_name) else {
+        let named = |assignor: &&Assignor| assignor.name() == join.protocol_name;
+        let Some(assignor) = self.settings.assignors.iter().find(named).cloned() else {
             return self.fail(ErrorCode::InconsistentGroupProtocol);
         };
         let is_leader = join.leader == join.member_id;
@@ -190,20 +191,25 @@ impl Membership {
         let Phase::Describing(members) = &self.phase else {
             return;
         };
-        let Some(assignor) = self.assignor else {
+        let Some(assignor) = &self.assignor else {
             return;
         };
         let lists = assignor.assign(&topics, members);
         self.assigned_topics = Some((super::wanted(members), topics));
         let members = members.iter().map(|member| member.member_id.clone());
-        let lists = lists.iter().map(|list| protocol::encode_assignment(list));
+        let lists = lists.iter().map(protocol::encode_assignment);
         self.phase = Phase::Syncing(members.zip(lists).collect());
     }
 
     fn handle_assignment(&mut self, bytes: &[u8], now_ms: i64) {
-        let Ok(mut assigned) = protocol::decode_assignment(bytes) else {
+        let Ok(assignment) = protocol::decode_assignment(bytes) else {
             return self.fail(ErrorCode::InconsistentGroupProtocol);
         };
+        let asks_again = match &self.assignor {
+            Some(Assignor::Other(assignor)) => assignor.assigned(&assignment),
+            _ => false,
+        };
+        let mut assigned = assignment.partitions;
         assigned.sort();
         assigned.dedup();
         self.phase = Phase::Stable;
@@ -227,6 +233,8 @@ impl Membership {
         self.push_event(Event::Assigned(added));
         if must_rejoin {
             self.rejoin("partitions were given up for other members");
+        } else if asks_again {
+            self.rejoin("the assignor asks for another rebalance");
         }
     }
 }

@@ -29,14 +29,14 @@ pub(crate) struct JoinRequest {
     pub(crate) session_timeout_ms: i64,
     pub(crate) rebalance_timeout_ms: i64,
     /// Assignors with the subscription as each of them wants it.
-    pub(crate) protocols: Vec<(&'static str, Vec<u8>)>,
+    pub(crate) protocols: Vec<(String, Vec<u8>)>,
     pub(crate) reason: &'static str,
 }
 
 /// The fields of SyncGroup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SyncRequest {
-    pub(crate) protocol_name: &'static str,
+    pub(crate) protocol_name: String,
     /// From the leader: the assignment of each member.
     pub(crate) assignments: Vec<(String, Vec<u8>)>,
 }

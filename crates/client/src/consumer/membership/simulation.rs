@@ -176,7 +176,7 @@ impl Simulation {
             member_id,
             group_instance_id: None,
             protocol_type: Some("consumer"),
-            protocol_name: Some(sync.protocol_name),
+            protocol_name: Some(&sync.protocol_name),
             assignments: assignments
                 .map(|(member_id, assignment)| SyncAssignment {
                     member_id,

@@ -106,7 +106,7 @@ impl Script {
             "topics" => answer(Response::Topics(topics(rest))),
             "synced" => {
                 answer(Response::Sync(Ok(protocol::encode_assignment(
-                    &partitions(rest),
+                    &partitions(rest).into(),
                 ))));
             }
             "sync-refused" => answer(Response::Sync(Err(error(rest)))),
@@ -179,7 +179,7 @@ fn show(request: &GroupRequest) -> String {
             let all = sync.assignments.iter().map(|(member, bytes)| {
                 format!(
                     " {member}: {}",
-                    names(&protocol::decode_assignment(bytes).unwrap())
+                    names(&protocol::decode_assignment(bytes).unwrap().partitions)
                 )
             });
             let all: String = all.collect();
@@ -443,7 +443,7 @@ fn errors_that_last_end_the_membership_until_it_subscribes_again() {
 fn what_was_announced_and_never_taken_is_not_lost() {
     let mut member = Membership::new(settings(&[Assignor::Range], None), 0);
     member.subscribe(BTreeSet::from(["a".to_owned()]));
-    let assigned = protocol::encode_assignment(&partitions("a-0 a-1"));
+    let assigned = protocol::encode_assignment(&partitions("a-0 a-1").into());
     for answer in [
         Response::Coordinator(Ok(BrokerId(1))),
         Response::Join(Ok(joined(false, "3 range"))),

@@ -1,0 +1,203 @@
+//! Applications of the streams library, against a broker in the process of the test.
+
+use riverrun_client::admin::{AdminConfig, NewTopic};
+use riverrun_client::blocking::{Admin, Consumer, Producer};
+use riverrun_client::consumer::ConsumerConfig;
+use riverrun_client::producer::{ProducerConfig, ProducerRecord};
+use riverrun_embedded::EmbeddedBroker;
+use riverrun_streams::dsl::{Materialized, StreamsBuilder};
+use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee, State, StreamsConfig};
+use riverrun_streams::topology::Topology;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+type Error = Box<dyn std::error::Error>;
+
+/// How long a test waits for what must come.
+const IN_TIME: Duration = Duration::from_secs(120);
+
+/// Counts words, and keeps the counts on disk.
+fn word_count() -> Result<Topology, Error> {
+    let builder = StreamsBuilder::new();
+    builder
+        .stream::<Option<String>, String>("lines")
+        .flat_map_values(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+        .group_by(|_, word| word.clone())
+        .count_with(Materialized::named("counts"));
+    Ok(builder.build()?)
+}
+
+fn config(
+    broker: &EmbeddedBroker,
+    guarantee: ProcessingGuarantee,
+    state_dir: &Path,
+) -> Result<StreamsConfig, Error> {
+    let mut config = StreamsConfig::new("words", broker.bootstrap_servers())?;
+    config.processing_guarantee = guarantee;
+    config.state_dir = state_dir.to_owned();
+    config.commit_interval_ms = Some(20);
+    config.linger_ms = 0;
+    config.num_stream_threads = 2;
+    Ok(config)
+}
+
+fn create_topic(broker: &EmbeddedBroker, name: &str, partitions: i32) -> Result<(), Error> {
+    let admin = Admin::new(AdminConfig::with_bootstrap_servers(
+        broker.bootstrap_servers(),
+    )?)?;
+    let topics = [NewTopic::new(name).partitions(partitions)];
+    for created in admin
+        .call(async |admin| admin.create_topics(&topics).await)?
+        .into_values()
+    {
+        created?;
+    }
+    Ok(())
+}
+
+fn write_lines(broker: &EmbeddedBroker, lines: &[&str]) -> Result<(), Error> {
+    let producer = Producer::new(ProducerConfig::with_bootstrap_servers(
+        broker.bootstrap_servers(),
+    )?)?;
+    for line in lines {
+        let record = ProducerRecord::new("lines").value(line.as_bytes());
+        producer.send(record)?.wait()?;
+    }
+    Ok(())
+}
+
+/// The counts in the changelog, once they are `expected`.
+fn await_counts(broker: &EmbeddedBroker, expected: &[(&str, i64)]) -> Result<(), Error> {
+    let mut config = ConsumerConfig::new(broker.bootstrap_servers(), "reader")?;
+    config.set("auto.offset.reset", "earliest")?;
+    config.set("isolation.level", "read_committed")?;
+    config.set("enable.auto.commit", "false")?;
+    config.group_id = None;
+    let mut consumer = Consumer::new(config)?;
+    let partitions: Vec<_> = (0..2)
+        .map(|index| riverrun_client::TopicPartition::new("words-counts-changelog", index))
+        .collect();
+    consumer.call(async |consumer| consumer.assign(partitions.clone()))?;
+    let expected: BTreeMap<String, i64> = expected
+        .iter()
+        .map(|(word, count)| ((*word).to_owned(), *count))
+        .collect();
+    let mut counts = BTreeMap::new();
+    let deadline = Instant::now() + IN_TIME;
+    while counts != expected {
+        if Instant::now() > deadline {
+            return Err(format!("counts are {counts:?} instead of {expected:?}").into());
+        }
+        for record in consumer.poll(Duration::from_millis(100))?.into_owned()? {
+            let word = String::from_utf8(record.key.ok_or("a key")?.to_vec())?;
+            let count = record.value.ok_or("a count")?;
+            counts.insert(word, i64::from_be_bytes((&*count).try_into()?));
+        }
+    }
+    Ok(())
+}
+
+fn await_state(streams: &KafkaStreams, wanted: State) -> Result<(), Error> {
+    let mut states = streams.watch_state();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()?;
+    runtime.block_on(async {
+        tokio::time::timeout(IN_TIME, states.wait_for(|state| *state == wanted)).await??;
+        Ok(())
+    })
+}
+
+fn counts_survive_a_restart(guarantee: ProcessingGuarantee) -> Result<(), Error> {
+    let broker = EmbeddedBroker::start()?;
+    create_topic(&broker, "lines", 2)?;
+    let state = tempfile::tempdir()?;
+    let mut streams = KafkaStreams::new(word_count()?, config(&broker, guarantee, state.path())?);
+    streams.start()?;
+    write_lines(&broker, &["to be or", "not to be"])?;
+    await_counts(&broker, &[("be", 2), ("not", 1), ("or", 1), ("to", 2)])?;
+    streams.close()?;
+    assert_eq!(streams.state(), State::NotRunning);
+    write_lines(&broker, &["be quick"])?;
+    let mut streams = KafkaStreams::new(word_count()?, config(&broker, guarantee, state.path())?);
+    streams.start()?;
+    await_state(&streams, State::Running)?;
+    let counts = [("be", 3), ("not", 1), ("or", 1), ("quick", 1), ("to", 2)];
+    await_counts(&broker, &counts)?;
+    streams.close()?;
+    // Another machine has nothing but the changelog.
+    let elsewhere = tempfile::tempdir()?;
+    let mut streams =
+        KafkaStreams::new(word_count()?, config(&broker, guarantee, elsewhere.path())?);
+    streams.start()?;
+    write_lines(&broker, &["be"])?;
+    let counts = [("be", 4), ("not", 1), ("or", 1), ("quick", 1), ("to", 2)];
+    await_counts(&broker, &counts)?;
+    streams.close()?;
+    Ok(())
+}
+
+#[test]
+fn counts_survive_a_restart_at_least_once() -> Result<(), Error> {
+    counts_survive_a_restart(ProcessingGuarantee::AtLeastOnce)
+}
+
+#[test]
+fn counts_survive_a_restart_exactly_once() -> Result<(), Error> {
+    counts_survive_a_restart(ProcessingGuarantee::ExactlyOnceV2)
+}
+
+#[test]
+fn two_instances_share_the_tasks_and_one_takes_over() -> Result<(), Error> {
+    let broker = EmbeddedBroker::start()?;
+    create_topic(&broker, "lines", 2)?;
+    let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let guarantee = ProcessingGuarantee::ExactlyOnceV2;
+    let mut first = KafkaStreams::new(word_count()?, config(&broker, guarantee, one.path())?);
+    first.start()?;
+    write_lines(&broker, &["a b", "b c", "c a"])?;
+    let mut second = KafkaStreams::new(word_count()?, config(&broker, guarantee, two.path())?);
+    second.start()?;
+    write_lines(&broker, &["a b", "b c", "c a"])?;
+    await_counts(&broker, &[("a", 4), ("b", 4), ("c", 4)])?;
+    first.close()?;
+    write_lines(&broker, &["a b c"])?;
+    await_counts(&broker, &[("a", 5), ("b", 5), ("c", 5)])?;
+    second.close()?;
+    Ok(())
+}
+
+#[test]
+fn a_missing_input_topic_is_told() -> Result<(), Error> {
+    let broker = EmbeddedBroker::start()?;
+    let state = tempfile::tempdir()?;
+    let guarantee = ProcessingGuarantee::AtLeastOnce;
+    let mut streams = KafkaStreams::new(word_count()?, config(&broker, guarantee, state.path())?);
+    let error = streams.start().expect_err("there is no input topic");
+    let text = error.to_string();
+    assert!(
+        text.starts_with("input topic `lines`")
+            && text.ends_with("create it before the application starts"),
+        "{text}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_state_directory_has_one_process() -> Result<(), Error> {
+    let broker = EmbeddedBroker::start()?;
+    create_topic(&broker, "lines", 2)?;
+    let state = tempfile::tempdir()?;
+    let guarantee = ProcessingGuarantee::AtLeastOnce;
+    let mut first = KafkaStreams::new(word_count()?, config(&broker, guarantee, state.path())?);
+    first.start()?;
+    let mut second = KafkaStreams::new(word_count()?, config(&broker, guarantee, state.path())?);
+    let error = second.start().expect_err("the directory is in use");
+    assert!(
+        error.to_string().contains("another process uses it"),
+        "{error}"
+    );
+    first.close()?;
+    Ok(())
+}

@@ -1,0 +1,26 @@
+//! Running a topology against a cluster: threads, each with a consumer, a producer and the tasks that it was given.
+//!
+//! ```text
+//!   KafkaStreams ── start(): makes internal topics ── StreamThread (an OS thread each)
+//!       │ state, errors                                  │ poll ─> tasks ─> produced records ─> producer
+//!       └ close()                                        │ restore: changelogs ─> stores
+//!                                                        └ commit: flush, offsets (or a transaction)
+//! ```
+//!
+//! Invariants:
+//! - Offsets of inputs are committed after everything that came of the records before them is acknowledged; under
+//!   exactly-once they are part of the transaction that it is in.
+//! - A task processes nothing before its stores have what their changelogs had when it was given to the thread.
+//! - One process at a time uses a state directory.
+
+mod config;
+mod directory;
+mod kafka_streams;
+mod output;
+mod restore;
+mod thread;
+mod topics;
+mod worker;
+
+pub use config::{ProcessingGuarantee, StreamsConfig};
+pub use kafka_streams::{KafkaStreams, State};

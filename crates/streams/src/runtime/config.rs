@@ -1,0 +1,95 @@
+//! What an application configures, under Kafka Streams' names.
+
+use crate::processor::Handlers;
+use riverrun_client::ClientConfig;
+use std::path::PathBuf;
+
+/// `processing.guarantee`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ProcessingGuarantee {
+    /// Records may be processed again after a failure.
+    #[default]
+    AtLeastOnce,
+    /// What is read, written and kept is one transaction (KIP-447).
+    ExactlyOnceV2,
+}
+
+/// What an application configures.
+#[derive(Debug, Clone)]
+pub struct StreamsConfig {
+    /// `application.id`: the group, and how internal topics and the state directory begin.
+    pub application_id: String,
+    /// Settings of every client, such as `bootstrap.servers`.
+    pub client: ClientConfig,
+    /// `num.stream.threads`.
+    pub num_stream_threads: usize,
+    /// `processing.guarantee`.
+    pub processing_guarantee: ProcessingGuarantee,
+    /// `commit.interval.ms`; 30 s when there is none, 100 ms under exactly-once.
+    pub commit_interval_ms: Option<u64>,
+    /// `poll.ms`: how long to wait for records when there is nothing to do.
+    pub poll_ms: u64,
+    /// `state.dir`.
+    pub state_dir: PathBuf,
+    /// `statestore.cache.max.bytes`, which all threads share.
+    pub statestore_cache_max_bytes: usize,
+    /// `replication.factor` of internal topics; the broker's default when there is none.
+    pub replication_factor: Option<i16>,
+    /// `buffered.records.per.partition`: above it a partition is paused.
+    pub buffered_records_per_partition: usize,
+    /// `max.poll.records`.
+    pub max_poll_records: usize,
+    /// `session.timeout.ms`.
+    pub session_timeout_ms: u64,
+    /// `heartbeat.interval.ms`.
+    pub heartbeat_interval_ms: u64,
+    /// `transaction.timeout.ms` under exactly-once.
+    pub transaction_timeout_ms: u64,
+    /// `producer.linger.ms`.
+    pub linger_ms: u64,
+    /// `windowstore.changelog.additional.retention.ms`.
+    pub windowstore_changelog_additional_retention_ms: i64,
+    /// The three exception handlers.
+    pub handlers: Handlers,
+}
+
+impl StreamsConfig {
+    /// A configuration with Kafka Streams' defaults, for brokers such as `one.example:9092,two.example:9092`.
+    ///
+    /// # Errors
+    /// One of the brokers is not `host:port`.
+    pub fn new(
+        application_id: impl Into<String>,
+        bootstrap_servers: &str,
+    ) -> Result<Self, riverrun_client::Error> {
+        let mut client = ClientConfig::default();
+        client.set("bootstrap.servers", bootstrap_servers)?;
+        Ok(Self {
+            application_id: application_id.into(),
+            client,
+            num_stream_threads: 1,
+            processing_guarantee: ProcessingGuarantee::AtLeastOnce,
+            commit_interval_ms: None,
+            poll_ms: 100,
+            state_dir: std::env::temp_dir().join("kafka-streams"),
+            statestore_cache_max_bytes: 10 << 20,
+            replication_factor: None,
+            buffered_records_per_partition: 1000,
+            max_poll_records: 1000,
+            session_timeout_ms: 45_000,
+            heartbeat_interval_ms: 3_000,
+            transaction_timeout_ms: 10_000,
+            linger_ms: 100,
+            windowstore_changelog_additional_retention_ms: 86_400_000,
+            handlers: Handlers::default(),
+        })
+    }
+
+    pub(super) fn commit_interval(&self) -> std::time::Duration {
+        let default_ms = match self.processing_guarantee {
+            ProcessingGuarantee::AtLeastOnce => 30_000,
+            ProcessingGuarantee::ExactlyOnceV2 => 100,
+        };
+        std::time::Duration::from_millis(self.commit_interval_ms.unwrap_or(default_ms))
+    }
+}

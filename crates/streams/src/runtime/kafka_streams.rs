@@ -1,0 +1,237 @@
+//! `KafkaStreams`: an instance of an application.
+
+use super::StreamsConfig;
+use super::directory::StateDirectory;
+use super::thread::{StreamThread, ThreadSetup};
+use super::topics::ApplicationTopics;
+use crate::error::StreamsError;
+use crate::topology::Topology;
+use parking_lot::Mutex;
+use riverrun_client::admin::{Admin, AdminConfig};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use tokio::sync::watch;
+
+/// Where an instance stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Not started.
+    Created,
+    /// Some thread waits for its tasks, or restores their stores.
+    Rebalancing,
+    /// Every thread processes.
+    Running,
+    /// It is being closed.
+    PendingShutdown,
+    /// It is closed.
+    NotRunning,
+    /// A thread has failed; `KafkaStreams::errors` says why.
+    Error,
+}
+
+/// An instance of an application: it runs a topology, with others of the same `application.id`.
+///
+/// ```no_run
+/// use riverrun_streams::dsl::StreamsBuilder;
+/// use riverrun_streams::runtime::{KafkaStreams, StreamsConfig};
+///
+/// let builder = StreamsBuilder::new();
+/// builder.stream::<Option<String>, String>("lines").map_values(|line| line.to_uppercase()).to("loud-lines");
+/// let mut streams = KafkaStreams::new(builder.build()?, StreamsConfig::new("loud", "localhost:9092")?);
+/// streams.start()?;
+/// // ... until the application is asked to end:
+/// streams.close()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct KafkaStreams {
+    topology: Arc<Topology>,
+    config: Arc<StreamsConfig>,
+    threads: Vec<JoinHandle<()>>,
+    shared: Arc<Shared>,
+}
+
+/// What the instance and its threads share.
+pub(super) struct Shared {
+    /// The state of each thread.
+    threads: Mutex<Vec<State>>,
+    state: watch::Sender<State>,
+    errors: Mutex<Vec<StreamsError>>,
+    pub(super) shutdown: AtomicBool,
+}
+
+impl fmt::Debug for KafkaStreams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KafkaStreams")
+            .field("application_id", &self.config.application_id)
+            .field("state", &self.state())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// A thread stands here now; the instance's state follows from all of them.
+    pub(super) fn set(&self, thread: usize, state: State) {
+        let mut threads = self.threads.lock();
+        threads[thread] = state;
+        let of_all = |state| threads.iter().all(|thread| *thread == state);
+        let any = |state| threads.contains(&state);
+        let state = if any(State::Error) {
+            State::Error
+        } else if of_all(State::NotRunning) {
+            State::NotRunning
+        } else if self.shutdown.load(Ordering::Relaxed) {
+            State::PendingShutdown
+        } else if of_all(State::Running) {
+            State::Running
+        } else {
+            State::Rebalancing
+        };
+        self.state.send_replace(state);
+    }
+
+    pub(super) fn fail(&self, thread: usize, error: StreamsError) {
+        tracing::error!(%error, "a stream thread has failed");
+        self.errors.lock().push(error);
+        // The default of the uncaught exception handler: the other threads end too.
+        self.shutdown.store(true, Ordering::Relaxed);
+        self.set(thread, State::Error);
+    }
+}
+
+impl KafkaStreams {
+    /// An instance that runs `topology` once it is started.
+    pub fn new(topology: Topology, config: StreamsConfig) -> Self {
+        Self {
+            topology: Arc::new(topology),
+            config: Arc::new(config),
+            threads: Vec::new(),
+            shared: Arc::new(Shared {
+                threads: Mutex::new(Vec::new()),
+                state: watch::Sender::new(State::Created),
+                errors: Mutex::new(Vec::new()),
+                shutdown: AtomicBool::new(false),
+            }),
+        }
+    }
+
+    /// Makes the internal topics and starts the threads.
+    ///
+    /// # Errors
+    /// An input topic does not exist, an internal topic cannot be made or has another number of partitions, or another
+    /// process uses the state directory.
+    pub fn start(&mut self) -> Result<(), StreamsError> {
+        if self.state() != State::Created {
+            return Err(StreamsError::Other(
+                "the instance has been started before; make another one".to_owned(),
+            ));
+        }
+        let topics = ApplicationTopics::of(&self.topology, &self.config)?;
+        let counts = self.create_topics(&topics)?;
+        let directory = Arc::new(StateDirectory::open(
+            &self.config.state_dir,
+            &self.config.application_id,
+        )?);
+        let mut process_id = [0; 16];
+        getrandom::fill(&mut process_id)
+            .map_err(|error| StreamsError::Other(format!("no random process id: {error}")))?;
+        let count = self.config.num_stream_threads.max(1);
+        *self.shared.threads.lock() = vec![State::Rebalancing; count];
+        self.shared.state.send_replace(State::Rebalancing);
+        let topics = Arc::new(topics);
+        for index in 0..count {
+            let setup = ThreadSetup {
+                index,
+                topology: Arc::clone(&self.topology),
+                config: Arc::clone(&self.config),
+                topics: Arc::clone(&topics),
+                counts: counts.clone(),
+                directory: Arc::clone(&directory),
+                shared: Arc::clone(&self.shared),
+                process_id,
+            };
+            let name = format!("{}-StreamThread-{}", self.config.application_id, index + 1);
+            let thread = std::thread::Builder::new()
+                .name(name)
+                .spawn(move || StreamThread::run(setup))
+                .map_err(|error| StreamsError::Other(format!("cannot start a thread: {error}")))?;
+            self.threads.push(thread);
+        }
+        Ok(())
+    }
+
+    fn create_topics(
+        &self,
+        topics: &ApplicationTopics,
+    ) -> Result<std::collections::BTreeMap<Arc<str>, i32>, StreamsError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| StreamsError::Other(format!("cannot start a runtime: {error}")))?;
+        runtime.block_on(async {
+            let config = AdminConfig {
+                client: self.config.client.clone(),
+                ..AdminConfig::default()
+            };
+            let admin = Admin::new(config).map_err(client_error)?;
+            topics.create(&admin, &self.config).await
+        })
+    }
+
+    /// Where the instance stands.
+    pub fn state(&self) -> State {
+        *self.shared.state.borrow()
+    }
+
+    /// Where the instance stands, as it changes.
+    pub fn watch_state(&self) -> watch::Receiver<State> {
+        self.shared.state.subscribe()
+    }
+
+    /// Why threads have failed, in words.
+    pub fn errors(&self) -> Vec<String> {
+        self.shared
+            .errors
+            .lock()
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+
+    /// Ends the threads: each commits what it has processed, closes its stores and leaves the group.
+    ///
+    /// # Errors
+    /// The first error of a thread, now or before.
+    pub fn close(&mut self) -> Result<(), StreamsError> {
+        self.shared.shutdown.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                return Err(StreamsError::Other(
+                    "a stream thread has panicked".to_owned(),
+                ));
+            }
+        }
+        let mut errors = self.shared.errors.lock();
+        match errors.is_empty() {
+            true => {
+                self.shared.state.send_replace(State::NotRunning);
+                Ok(())
+            }
+            false => Err(errors.remove(0)),
+        }
+    }
+}
+
+impl Drop for KafkaStreams {
+    /// The threads end as by `close`, but nobody waits for them.
+    fn drop(&mut self) {
+        self.shared.shutdown.store(true, Ordering::Relaxed);
+    }
+}
+
+/// An error of a client.
+#[allow(clippy::needless_pass_by_value, reason = "for `map_err`")]
+pub(super) fn client_error(error: riverrun_client::Error) -> StreamsError {
+    StreamsError::Other(error.to_string())
+}

@@ -1,0 +1,402 @@
+//! A stream thread: polls, processes, commits, until it is asked to end.
+
+use super::directory::StateDirectory;
+use super::kafka_streams::{Shared, State, client_error};
+use super::output::Output;
+use super::topics::ApplicationTopics;
+use super::worker::Worker;
+use super::{ProcessingGuarantee, StreamsConfig};
+use crate::assignor;
+use crate::error::StreamsError;
+use crate::formats::group::{LATEST_OFFSET, LATEST_VERSION, MemberSubscription, TaskId};
+use crate::topology::Topology;
+use riverrun_client::TopicPartition;
+use riverrun_client::consumer::{
+    Assignment, Assignor, Consumer, ConsumerConfig, IsolationLevel, Member, OffsetReset, Offsets,
+    PartitionAssignor, RebalanceListener, Records, Topics,
+};
+use riverrun_client::producer::{Producer, ProducerConfig};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// What a thread is started with.
+pub(super) struct ThreadSetup {
+    pub(super) index: usize,
+    pub(super) topology: Arc<Topology>,
+    pub(super) config: Arc<StreamsConfig>,
+    pub(super) topics: Arc<ApplicationTopics>,
+    /// How many partitions the input topics have.
+    pub(super) counts: BTreeMap<Arc<str>, i32>,
+    pub(super) directory: Arc<StateDirectory>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) process_id: [u8; 16],
+}
+
+/// A stream thread.
+pub(super) struct StreamThread {
+    setup: Arc<ThreadSetup>,
+    consumer: Consumer,
+    restorer: Consumer,
+    worker: Worker,
+    news: mpsc::UnboundedReceiver<News>,
+}
+
+/// What the consumer's listener has to tell while the thread polls.
+enum News {
+    Assigned(Vec<TopicPartition>),
+    /// To be given up; the offsets to commit are awaited.
+    Revoked(Vec<TopicPartition>, oneshot::Sender<Offsets>),
+    Lost(Vec<TopicPartition>),
+}
+
+/// Hands rebalances over to the thread, which waits for the consumer meanwhile.
+struct Listener {
+    news: mpsc::UnboundedSender<News>,
+}
+
+impl RebalanceListener for Listener {
+    async fn revoked(&self, partitions: &[TopicPartition]) -> Offsets {
+        let (answer, offsets) = oneshot::channel();
+        // Who listens no more has nothing to commit.
+        if self
+            .news
+            .send(News::Revoked(partitions.to_vec(), answer))
+            .is_err()
+        {
+            return Offsets::new();
+        }
+        offsets.await.unwrap_or_default()
+    }
+
+    async fn lost(&self, partitions: &[TopicPartition]) {
+        let _ = self.news.send(News::Lost(partitions.to_vec()));
+    }
+
+    async fn assigned(&self, partitions: &[TopicPartition]) -> Offsets {
+        let _ = self.news.send(News::Assigned(partitions.to_vec()));
+        Offsets::new()
+    }
+}
+
+/// Kafka Streams' assignor for the members of this process.
+struct StreamsAssignor {
+    topics: Arc<ApplicationTopics>,
+    process_id: [u8; 16],
+    /// Makes each subscription another one, so that the coordinator starts a rebalance.
+    unique: AtomicU8,
+}
+
+impl fmt::Debug for StreamsAssignor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamsAssignor").finish_non_exhaustive()
+    }
+}
+
+impl PartitionAssignor for StreamsAssignor {
+    fn name(&self) -> &str {
+        "stream"
+    }
+
+    fn is_cooperative(&self) -> bool {
+        true
+    }
+
+    fn user_data(&self, owned: &[TopicPartition]) -> Option<Vec<u8>> {
+        let running = self.topics.inputs.iter().flat_map(|(number, topics)| {
+            owned
+                .iter()
+                .filter(|partition| topics.contains(&partition.topic))
+                .map(|partition| TaskId {
+                    subtopology: *number,
+                    partition: partition.partition,
+                })
+        });
+        let unique = self.unique.fetch_add(1, Ordering::Relaxed);
+        Some(
+            MemberSubscription {
+                version: LATEST_VERSION,
+                latest_supported_version: LATEST_VERSION,
+                process_id: self.process_id,
+                user_endpoint: String::new(),
+                task_offset_sums: running.map(|task| (task, LATEST_OFFSET)).collect(),
+                unique_field: unique.cast_signed(),
+                error_code: 0,
+                client_tags: BTreeMap::new(),
+            }
+            .to_bytes(),
+        )
+    }
+
+    fn assign(&self, topics: &Topics, members: &[Member]) -> Vec<Assignment> {
+        assignor::assign(&self.topics.inputs, topics, members)
+    }
+
+    fn assigned(&self, _: &Assignment) -> bool {
+        false
+    }
+}
+
+impl StreamThread {
+    /// Runs until the instance is closed or the thread fails.
+    pub(super) fn run(setup: ThreadSetup) {
+        let shared = Arc::clone(&setup.shared);
+        let index = setup.index;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let ended = match runtime {
+            Ok(runtime) => runtime.block_on(Self::live(Arc::new(setup))),
+            Err(error) => Err(StreamsError::Other(format!(
+                "cannot start a runtime: {error}"
+            ))),
+        };
+        match ended {
+            Ok(()) => shared.set(index, State::NotRunning),
+            Err(error) => shared.fail(index, error),
+        }
+    }
+
+    async fn live(setup: Arc<ThreadSetup>) -> Result<(), StreamsError> {
+        let mut thread = Self::open(&setup).await?;
+        let lived = thread.process_until_shutdown().await;
+        let in_order = lived.is_ok();
+        let closed = thread.close(in_order).await;
+        lived.and(closed)
+    }
+
+    async fn open(setup: &Arc<ThreadSetup>) -> Result<Self, StreamsError> {
+        let config = &setup.config;
+        let thread_name = format!("{}-StreamThread-{}", config.application_id, setup.index + 1);
+        let producer = producer(config, &thread_name, setup.process_id, setup.index)?;
+        let is_transactional = config.processing_guarantee == ProcessingGuarantee::ExactlyOnceV2;
+        if is_transactional {
+            producer.init_transactions().await.map_err(client_error)?;
+        }
+        let mut consumer = consumer(setup, &thread_name)?;
+        let restorer = restorer(config, &thread_name)?;
+        let (sender, news) = mpsc::unbounded_channel();
+        consumer.set_rebalance_listener(Listener { news: sender });
+        consumer
+            .subscribe(setup.topics.subscription())
+            .map_err(client_error)?;
+        Ok(Self {
+            setup: Arc::clone(setup),
+            consumer,
+            restorer,
+            worker: Worker::new(setup, Output::new(producer, is_transactional)),
+            news,
+        })
+    }
+
+    async fn process_until_shutdown(&mut self) -> Result<(), StreamsError> {
+        const ROUNDS: usize = 100;
+        let shutdown = Arc::clone(&self.setup.shared);
+        let mut idle = true;
+        let mut records_a_round = 1;
+        while !shutdown.shutdown.load(Ordering::Relaxed) {
+            let wait_ms = if idle { self.setup.config.poll_ms } else { 0 };
+            let records = self.poll(Duration::from_millis(wait_ms)).await?;
+            let records = records.into_owned().map_err(client_error)?;
+            self.worker.group = self.consumer.group_metadata().ok();
+            if self.worker.has_unrestored() {
+                self.state(State::Rebalancing);
+                self.worker
+                    .restore(&mut self.restorer, &self.consumer)
+                    .await?;
+            }
+            if self.worker.task_count() > 0 || !self.consumer.assignment().is_empty() {
+                self.state(State::Running);
+            }
+            self.worker.add_records(records)?;
+            idle = true;
+            for _ in 0..ROUNDS {
+                let processed = self.worker.process(records_a_round).await?;
+                if processed == 0 {
+                    break;
+                }
+                idle = false;
+                records_a_round = (records_a_round + 1).min(ROUNDS);
+            }
+            self.worker.balance(&mut self.consumer)?;
+            let is_due = self.worker.last_commit.elapsed() >= self.setup.config.commit_interval();
+            if is_due || self.worker.is_commit_requested() {
+                self.commit().await?;
+                records_a_round = (records_a_round / 2).max(1);
+            }
+        }
+        Ok(())
+    }
+
+    fn state(&self, state: State) {
+        self.setup.shared.set(self.setup.index, state);
+    }
+
+    /// Polls, and does what the listener asks for meanwhile.
+    async fn poll(&mut self, timeout: Duration) -> Result<Records, StreamsError> {
+        let Self {
+            consumer,
+            worker,
+            news,
+            ..
+        } = self;
+        let mut polling = std::pin::pin!(consumer.poll(timeout));
+        loop {
+            tokio::select! {
+                biased;
+                Some(told) = news.recv() => hear(worker, told).await?,
+                polled = &mut polling => {
+                    let polled = polled.map_err(client_error)?;
+                    while let Ok(told) = news.try_recv() {
+                        hear(worker, told).await?;
+                    }
+                    return Ok(polled);
+                }
+            }
+        }
+    }
+
+    async fn commit(&mut self) -> Result<(), StreamsError> {
+        let offsets = self.worker.prepare_commit().await?;
+        if !offsets.is_empty() {
+            let Self {
+                consumer,
+                worker,
+                news,
+                ..
+            } = self;
+            let mut committing = std::pin::pin!(consumer.commit_offsets(offsets));
+            loop {
+                tokio::select! {
+                    biased;
+                    Some(told) = news.recv() => hear(worker, told).await?,
+                    committed = &mut committing => break committed.map_err(client_error)?,
+                }
+            }
+        }
+        self.worker.post_commit(false)
+    }
+
+    /// Ends. In order, what was processed is committed; otherwise it is given up.
+    async fn close(mut self, in_order: bool) -> Result<(), StreamsError> {
+        let committed = match in_order {
+            true => self.commit().await,
+            false => {
+                self.worker.output.abort().await;
+                Ok(())
+            }
+        };
+        let noted = match (in_order, &committed) {
+            (true, Ok(())) => self.worker.post_commit(true),
+            _ => Ok(()),
+        };
+        let closed = self.worker.close_all(in_order && committed.is_ok());
+        drop(self.news);
+        let timeout = Duration::from_secs(30);
+        if let Err(error) = self.consumer.close(timeout).await {
+            tracing::warn!(%error, "the consumer could not be closed in time");
+        }
+        if let Err(error) = self.restorer.close(timeout).await {
+            tracing::warn!(%error, "the restore consumer could not be closed in time");
+        }
+        self.worker.output.close().await;
+        committed.and(noted).and(closed)
+    }
+}
+
+/// Does what the listener asks for.
+async fn hear(worker: &mut Worker, told: News) -> Result<(), StreamsError> {
+    match told {
+        News::Assigned(partitions) => worker.assigned(&partitions),
+        News::Revoked(partitions, answer) => {
+            let offsets = worker.prepare_commit().await?;
+            worker.post_commit(true)?;
+            worker.close_tasks_of(&partitions)?;
+            // Who asked may have been given up meanwhile; then nobody commits.
+            let _ = answer.send(offsets);
+            Ok(())
+        }
+        News::Lost(partitions) => {
+            worker.output.abort().await;
+            worker.close_tasks_of(&partitions)
+        }
+    }
+}
+
+fn consumer(setup: &ThreadSetup, thread: &str) -> Result<Consumer, StreamsError> {
+    let streams = &setup.config;
+    let mut config = ConsumerConfig {
+        client: streams.client.clone(),
+        ..ConsumerConfig::default()
+    };
+    config
+        .client
+        .set("client.id", &format!("{thread}-consumer"))
+        .map_err(client_error)?;
+    config.group_id = Some(streams.application_id.clone());
+    config.enable_auto_commit = false;
+    config.allow_auto_create_topics = false;
+    config.auto_offset_reset = OffsetReset::Earliest;
+    config.max_poll_records = streams.max_poll_records;
+    config.session_timeout_ms = streams.session_timeout_ms;
+    config.heartbeat_interval_ms = streams.heartbeat_interval_ms;
+    if streams.processing_guarantee == ProcessingGuarantee::ExactlyOnceV2 {
+        config.isolation_level = IsolationLevel::ReadCommitted;
+    }
+    config.assignors = vec![Assignor::Other(Arc::new(StreamsAssignor {
+        topics: Arc::clone(&setup.topics),
+        process_id: setup.process_id,
+        unique: AtomicU8::new(0),
+    }))];
+    Consumer::new(config).map_err(client_error)
+}
+
+fn restorer(streams: &StreamsConfig, thread: &str) -> Result<Consumer, StreamsError> {
+    let mut config = ConsumerConfig {
+        client: streams.client.clone(),
+        ..ConsumerConfig::default()
+    };
+    config
+        .client
+        .set("client.id", &format!("{thread}-restore-consumer"))
+        .map_err(client_error)?;
+    config.enable_auto_commit = false;
+    config.allow_auto_create_topics = false;
+    config.auto_offset_reset = OffsetReset::Earliest;
+    config.max_poll_records = streams.max_poll_records;
+    if streams.processing_guarantee == ProcessingGuarantee::ExactlyOnceV2 {
+        config.isolation_level = IsolationLevel::ReadCommitted;
+    }
+    Consumer::new(config).map_err(client_error)
+}
+
+fn producer(
+    streams: &StreamsConfig,
+    thread: &str,
+    process_id: [u8; 16],
+    index: usize,
+) -> Result<Producer, StreamsError> {
+    let mut config = ProducerConfig {
+        client: streams.client.clone(),
+        ..ProducerConfig::default()
+    };
+    config
+        .client
+        .set("client.id", &format!("{thread}-producer"))
+        .map_err(client_error)?;
+    config.linger_ms = streams.linger_ms;
+    if streams.processing_guarantee == ProcessingGuarantee::ExactlyOnceV2 {
+        let process = riverrun_client::Uuid::from_bytes(process_id);
+        config.transactional_id = Some(format!(
+            "{}-{process}-{}",
+            streams.application_id,
+            index + 1
+        ));
+        config.transaction_timeout_ms = streams.transaction_timeout_ms;
+        config.delivery_timeout_ms = i32::MAX as u64;
+    }
+    Producer::new(config).map_err(client_error)
+}

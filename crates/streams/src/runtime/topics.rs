@@ -1,0 +1,239 @@
+//! The topics of an application: how many partitions its inputs have, and its own topics, which are made before it
+//! starts.
+
+use super::StreamsConfig;
+use crate::assignor::InputTopics;
+use crate::error::StreamsError;
+use crate::topology::{NodeKind, SinkTopic, SourceTopics, Topology, changelog_topic};
+use riverrun_client::ErrorCode;
+use riverrun_client::admin::{Admin, NewTopic};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The topics of a topology, under their full names.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ApplicationTopics {
+    /// Input topics of each sub-topology that has tasks.
+    pub(super) inputs: InputTopics,
+    /// Topics that each sub-topology writes.
+    outputs: BTreeMap<i32, BTreeSet<String>>,
+    /// Repartition topics: how many partitions they must have, and their configuration.
+    repartitions: BTreeMap<String, (Option<i32>, BTreeMap<String, String>)>,
+    /// Changelogs of each sub-topology, with their configuration.
+    changelogs: BTreeMap<i32, BTreeMap<String, BTreeMap<String, String>>>,
+}
+
+impl ApplicationTopics {
+    /// The topics of `topology`.
+    pub(super) fn of(topology: &Topology, config: &StreamsConfig) -> Result<Self, StreamsError> {
+        let application_id = &config.application_id;
+        let mut topics = Self::default();
+        for (name, internal) in &topology.internal_topics {
+            topics.repartitions.insert(
+                format!("{application_id}-{name}"),
+                (internal.partitions, internal.configs.clone()),
+            );
+        }
+        for subtopology in topology.subtopologies() {
+            if subtopology.is_global {
+                return Err(StreamsError::Other(
+                    "global tables and stores run in the test driver only".to_owned(),
+                ));
+            }
+            let number = subtopology.number;
+            for index in &subtopology.nodes {
+                match &topology.nodes[*index].kind {
+                    NodeKind::Source {
+                        topics: SourceTopics::Named(names),
+                        ..
+                    } => topics.inputs.entry(number).or_default().extend(
+                        names
+                            .iter()
+                            .map(|name| topology.full_topic(application_id, name).to_string()),
+                    ),
+                    NodeKind::Source {
+                        topics: SourceTopics::Pattern(pattern),
+                        ..
+                    } => {
+                        return Err(StreamsError::Other(format!(
+                            "a source reads the topics that match `{pattern}`; name them: patterns run in the test \
+                             driver only"
+                        )));
+                    }
+                    NodeKind::Sink(SinkTopic::Named(name)) => {
+                        topics
+                            .outputs
+                            .entry(number)
+                            .or_default()
+                            .insert(topology.full_topic(application_id, name).to_string());
+                    }
+                    NodeKind::Sink(SinkTopic::Extracted(_)) | NodeKind::Processor => {}
+                }
+            }
+            for store in &subtopology.stores {
+                let definition = &topology.stores[store];
+                let Some(changelog) = definition.builder.changelog() else {
+                    continue;
+                };
+                if definition.source_topic.is_some() {
+                    continue;
+                }
+                topics.changelogs.entry(number).or_default().insert(
+                    changelog_topic(application_id, store).to_string(),
+                    changelog.topic_configs(config.windowstore_changelog_additional_retention_ms),
+                );
+            }
+        }
+        Ok(topics)
+    }
+
+    /// All input topics.
+    pub(super) fn subscription(&self) -> BTreeSet<String> {
+        self.inputs.values().flatten().cloned().collect()
+    }
+
+    /// Makes the topics that the application needs for itself. Those that are there must have the right number of
+    /// partitions.
+    pub(super) async fn create(
+        &self,
+        admin: &Admin,
+        config: &StreamsConfig,
+    ) -> Result<BTreeMap<Arc<str>, i32>, StreamsError> {
+        let mut counts = self.input_counts(admin).await?;
+        self.count_repartitions(&mut counts)?;
+        let mut wanted: Vec<NewTopic> = Vec::new();
+        for (name, (_, configs)) in &self.repartitions {
+            wanted.push(new_topic(name, counts[name], configs, config));
+        }
+        for (number, changelogs) in &self.changelogs {
+            let tasks = self
+                .inputs
+                .get(number)
+                .into_iter()
+                .flatten()
+                .filter_map(|topic| counts.get(topic))
+                .max();
+            for (name, configs) in changelogs {
+                wanted.push(new_topic(
+                    name,
+                    tasks.copied().unwrap_or(1),
+                    configs,
+                    config,
+                ));
+            }
+        }
+        let created = admin.create_topics(&wanted).await;
+        for topic in &wanted {
+            match created.get(&topic.name) {
+                Some(Ok(_)) => {}
+                Some(Err(riverrun_client::Error::Refused {
+                    code: ErrorCode::TopicAlreadyExists,
+                    ..
+                })) => {
+                    check_count(admin, topic).await?;
+                }
+                Some(Err(error)) => {
+                    return Err(StreamsError::Other(format!(
+                        "cannot make internal topic `{}`: {error}",
+                        topic.name
+                    )));
+                }
+                None => {}
+            }
+        }
+        Ok(counts
+            .into_iter()
+            .map(|(name, count)| (Arc::from(name), count))
+            .collect())
+    }
+
+    /// How many partitions the input topics have that the application does not make itself.
+    async fn input_counts(&self, admin: &Admin) -> Result<BTreeMap<String, i32>, StreamsError> {
+        let subscription = self.subscription();
+        let names: Vec<&str> = subscription
+            .iter()
+            .filter(|topic| !self.repartitions.contains_key(*topic))
+            .map(String::as_str)
+            .collect();
+        let described = admin.describe_topics(&names).await;
+        let mut counts = BTreeMap::new();
+        for (name, described) in described {
+            let described = described.map_err(|error| {
+                StreamsError::Other(format!(
+                    "input topic `{name}`: {error}; create it before the application starts"
+                ))
+            })?;
+            let count = i32::try_from(described.partitions.len()).unwrap_or(i32::MAX);
+            counts.insert(name, count);
+        }
+        Ok(counts)
+    }
+
+    /// Repartition topics have as many partitions as the inputs of the sub-topology that writes them, unless the
+    /// application says otherwise.
+    fn count_repartitions(&self, counts: &mut BTreeMap<String, i32>) -> Result<(), StreamsError> {
+        for (name, (partitions, _)) in &self.repartitions {
+            if let Some(partitions) = partitions {
+                counts.insert(name.clone(), *partitions);
+            }
+        }
+        // One repartition may feed the writer of another.
+        for _ in 0..=self.repartitions.len() {
+            for (number, outputs) in &self.outputs {
+                let inputs: Option<Vec<i32>> = self
+                    .inputs
+                    .get(number)
+                    .into_iter()
+                    .flatten()
+                    .map(|topic| counts.get(topic).copied())
+                    .collect();
+                let Some(most) = inputs.and_then(|inputs| inputs.into_iter().max()) else {
+                    continue;
+                };
+                for output in outputs {
+                    if self.repartitions.contains_key(output) {
+                        counts.entry(output.clone()).or_insert(most);
+                    }
+                }
+            }
+        }
+        match self
+            .repartitions
+            .keys()
+            .find(|name| !counts.contains_key(*name))
+        {
+            Some(name) => Err(StreamsError::Other(format!(
+                "cannot tell how many partitions `{name}` needs; give it a number with `Repartitioned`"
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn new_topic(
+    name: &str,
+    partitions: i32,
+    configs: &BTreeMap<String, String>,
+    config: &StreamsConfig,
+) -> NewTopic {
+    NewTopic {
+        replication_factor: config.replication_factor,
+        configs: configs.clone(),
+        ..NewTopic::new(name).partitions(partitions)
+    }
+}
+
+async fn check_count(admin: &Admin, topic: &NewTopic) -> Result<(), StreamsError> {
+    let described = admin.describe_topics(&[&topic.name]).await;
+    let Some(Ok(described)) = described.get(&topic.name) else {
+        return Ok(());
+    };
+    let count = i32::try_from(described.partitions.len()).unwrap_or(i32::MAX);
+    match topic.partition_count {
+        Some(wanted) if wanted != count => Err(StreamsError::Other(format!(
+            "internal topic `{}` has {count} partitions and needs {wanted}; reset the application or delete the topic",
+            topic.name
+        ))),
+        _ => Ok(()),
+    }
+}
