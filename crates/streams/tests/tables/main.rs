@@ -2,4 +2,6 @@
 //! the same records give the same results, changelogs and messages in internal topics.
 
 mod harness;
+mod of_foreign_keys;
+mod of_joins;
 mod of_tables;

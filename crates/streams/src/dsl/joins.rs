@@ -1,0 +1,23 @@
+//! Joins with tables: of two tables by their keys or by a foreign key, of a stream with a table, of a stream with a
+//! global table.
+
+mod foreign_key;
+mod joined;
+mod lookup;
+mod stream_global;
+mod stream_table;
+mod table_table;
+
+use super::Builder;
+use crate::topology::TopologyError;
+pub use foreign_key::TableJoined;
+pub use joined::Joined;
+
+/// Both sides of `operator` must come from one builder.
+fn same_builder(left: &Builder, right: &Builder, operator: &str) {
+    if !left.is(right) {
+        left.check::<()>(Err(TopologyError::OtherBuilder {
+            operator: operator.to_owned(),
+        }));
+    }
+}

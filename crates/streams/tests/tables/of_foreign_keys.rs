@@ -1,0 +1,46 @@
+//! Joins of tables where a value of the left one names a key of the right one.
+
+use crate::harness::{Texts, check, table};
+use riverrun_streams::dsl::{Materialized, StreamsBuilder, TableJoined};
+use riverrun_streams::serde::text;
+
+/// The first letter; a question mark is no key.
+fn foreign_key(value: &str) -> Option<String> {
+    (!value.starts_with('?')).then(|| value[..1].to_owned())
+}
+
+fn both(left: &String, right: &String) -> String {
+    format!("{left}+{right}")
+}
+
+fn tables(builder: &StreamsBuilder) -> (Texts, Texts) {
+    (table(builder, "a"), table(builder, "b"))
+}
+
+#[test]
+fn left_records_are_joined_with_the_right_ones_that_they_name() {
+    check("fk", |builder| {
+        let (a, b) = tables(builder);
+        let joined = a.join_foreign_key(&b, |_, value| foreign_key(value), both);
+        joined.to_stream().to("out");
+    });
+    check("fk-named", |builder| {
+        let (a, b) = tables(builder);
+        let kept = Materialized::named("s").with_value_serde(text());
+        let named = TableJoined::named("n");
+        let joined = a.join_foreign_key_with(&b, |_, value| foreign_key(value), both, named, kept);
+        joined.to_stream().to("out");
+    });
+}
+
+#[test]
+fn left_records_that_name_no_right_one_are_joined_with_nothing() {
+    check("fk-left", |builder| {
+        let (a, b) = tables(builder);
+        let left = |left: &String, right: Option<&String>| {
+            format!("{left}+{}", right.map_or("null", |right| right))
+        };
+        let joined = a.left_join_foreign_key(&b, |_, value| foreign_key(value), left);
+        joined.to_stream().to("out");
+    });
+}
