@@ -11,6 +11,7 @@
 
 mod aggregate;
 mod builder;
+mod cogrouped;
 mod config;
 mod graph;
 mod grouped;
@@ -34,6 +35,9 @@ mod windows;
 pub use crate::state::StoreType;
 pub(crate) use builder::Builder;
 pub use builder::StreamsBuilder;
+pub use cogrouped::{
+    CogroupedKStream, SessionWindowedCogroupedKStream, TimeWindowedCogroupedKStream,
+};
 pub use config::{Optimization, TopologyConfig, UnknownOptimization};
 pub(crate) use graph::{GraphNode, GraphNodeId, Written};
 pub use grouped::{KGroupedStream, SessionWindowedKStream, TimeWindowedKStream};

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 pub use sessions::SessionWindowedKStream;
 pub use windowed::TimeWindowedKStream;
+pub(crate) use windowed::Windows;
 
 /// Records by key.
 pub struct KGroupedStream<K, V> {

@@ -347,8 +347,7 @@ impl<K, A> SessionStore<K, A> {
     }
 
     /// The oldest change that the cache has given on and nobody has taken; see
-    /// [`KeyValueStore::take_flushed`](super::KeyValueStore::take_flushed). Its time is that of the record; the result
-    /// of a session has that of its end.
+    /// [`KeyValueStore::take_flushed`](super::KeyValueStore::take_flushed). Its time is the end of the session.
     ///
     /// # Errors
     /// A row is damaged, or a serde failed.
@@ -356,7 +355,11 @@ impl<K, A> SessionStore<K, A> {
         let taken = self
             .base
             .take_flushed(|codec, key| windowed(codec, &SessionKey::read(key).map_err(damaged)?));
-        self.base.named(taken)
+        let taken = self.base.named(taken)?;
+        Ok(taken.map(|flushed| Flushed {
+            timestamp_ms: flushed.key.window.end_ms,
+            ..flushed
+        }))
     }
 }
 

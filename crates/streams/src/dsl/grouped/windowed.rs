@@ -22,7 +22,7 @@ pub struct TimeWindowedKStream<K, V> {
 
 /// Windows that an aggregation can have.
 #[derive(Debug, Clone, Copy)]
-enum Windows {
+pub(crate) enum Windows {
     Aligned(WindowsOf),
     Sliding(SlidingWindows),
 }
@@ -63,7 +63,7 @@ impl<K: Data, V: Data> KGroupedStream<K, V> {
 
 impl Windows {
     /// How long a window is, as keys of it say.
-    const fn size_ms(self) -> i64 {
+    pub(crate) const fn size_ms(self) -> i64 {
         match self {
             Self::Aligned(windows) => windows.size_ms(),
             Self::Sliding(windows) => windows.time_difference_ms,
@@ -71,7 +71,7 @@ impl Windows {
     }
 
     /// How long a window must be kept.
-    const fn retention_ms(self) -> i64 {
+    pub(crate) const fn retention_ms(self) -> i64 {
         match self {
             Self::Aligned(windows) => windows.size_ms().saturating_add(windows.grace_ms()),
             Self::Sliding(windows) => windows
@@ -81,10 +81,29 @@ impl Windows {
         }
     }
 
-    const fn grace_ms(self) -> i64 {
+    pub(crate) const fn grace_ms(self) -> i64 {
         match self {
             Self::Aligned(windows) => windows.grace_ms(),
             Self::Sliding(windows) => windows.grace_ms,
+        }
+    }
+
+    /// A store must keep windows until they close.
+    pub(crate) fn check_retention(
+        self,
+        operator: &str,
+        retention_ms: Option<i64>,
+    ) -> Result<(), TopologyError> {
+        let needed_ms = self.retention_ms();
+        match retention_ms {
+            Some(retention_ms) if retention_ms < needed_ms => Err(TopologyError::Operator {
+                operator: operator.to_owned(),
+                problem: format!(
+                    "a retention of {retention_ms} ms is shorter than the windows with their grace; \
+                     choose at least {needed_ms} ms"
+                ),
+            }),
+            _ => Ok(()),
         }
     }
 }
@@ -188,7 +207,10 @@ impl<K: Data, V: Data> TimeWindowedKStream<K, V> {
             .key_serde
             .get_or_insert_with(|| Arc::clone(&self.group.key_serde))
             .clone();
-        self.check_retention(&name, materialized.retention_ms);
+        builder.check(
+            self.windows
+                .check_retention(&name, materialized.retention_ms),
+        );
         let switches = TableSwitches::new(true);
         let factory: NodeFactory = match self.windows {
             Windows::Aligned(windows) => WindowedAggregate {
@@ -223,21 +245,6 @@ impl<K: Data, V: Data> TimeWindowedKStream<K, V> {
             value_serde: Some(value_serde),
             queryable_store,
             view: Rc::new(WindowedView::new(&store, switches)),
-        }
-    }
-
-    fn check_retention(&self, operator: &str, retention_ms: Option<i64>) {
-        let needed_ms = self.windows.retention_ms();
-        if let Some(retention_ms) = retention_ms.filter(|retention_ms| *retention_ms < needed_ms) {
-            self.group
-                .builder
-                .check::<()>(Err(TopologyError::Operator {
-                    operator: operator.to_owned(),
-                    problem: format!(
-                        "a retention of {retention_ms} ms is shorter than the windows with their grace; \
-                         choose at least {needed_ms} ms"
-                    ),
-                }));
         }
     }
 }
