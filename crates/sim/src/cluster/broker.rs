@@ -672,6 +672,13 @@ impl BrokerNode {
         views.collect()
     }
 
+    /// Whether a replica is of this topic.
+    pub(super) fn is_of(&self, log: Log, topic: &str) -> bool {
+        self.partitions
+            .get(&log)
+            .is_some_and(|one| one.topic() == topic)
+    }
+
     /// All records of a replica.
     pub(super) fn records(&self, log: Log) -> Result<Vec<ReplicaRecord>, String> {
         let Some(partition) = self.partitions.get(&log) else {

@@ -19,7 +19,7 @@ use crate::random::Random;
 use crate::schedule::Task;
 use coordinator::partition_for;
 use model::{ErrorCode, LeaderEpoch, Uuid};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What a client does next.
 #[derive(Debug)]
@@ -84,6 +84,18 @@ impl Leaders {
             Ok(count) if count > 0 => self.of_topic(topic, partition_for(id, count)),
             _ => Target::Unknown,
         }
+    }
+
+    /// Whether it asks for the offset of a group that one of these partitions has. A coordinator that was replaced, and
+    /// has not heard of it, tells what it has, as Apache Kafka's does: that may be older than what the client has
+    /// committed, with one that leads anew in an epoch of which it has not heard either. The client asks again.
+    fn is_by_one_of(&self, ask: &protocol::Ask, partitions: &BTreeSet<i32>) -> bool {
+        let protocol::Ask::FetchOffset { group, .. } = ask else {
+            return false;
+        };
+        let known = self.known.keys().filter(|(of, _)| *of == OFFSETS_TOPIC);
+        let count = i32::try_from(known.count()).unwrap_or(0);
+        count > 0 && partitions.contains(&partition_for(group, count))
     }
 
     /// Whom a request is for.
@@ -222,10 +234,12 @@ impl Routed {
         }
     }
 
-    /// Takes an answer, or that there is none: its connection is lost then.
+    /// Takes an answer, or that there is none: its connection is lost then. `replaced` are the offsets' partitions that
+    /// whoever answers coordinates by old metadata.
     pub(super) fn answered(
         &mut self,
         answer: Option<Answer>,
+        replaced: &BTreeSet<i32>,
         random: &mut Random,
         judge: &mut Judge,
     ) {
@@ -240,6 +254,10 @@ impl Routed {
             Some(Answer::Client(answer)) => {
                 let Some((correlation_id, ask)) = self.queue.pop_front() else {
                     return;
+                };
+                let answer = match self.leaders.is_by_one_of(&ask, replaced) {
+                    true => ask.refused(ErrorCode::NotCoordinator),
+                    false => answer,
                 };
                 self.leaders.is_stale |= is_elsewhere(answer.error());
                 if let protocol::Answer::Fetched(fetched) = &answer {

@@ -222,6 +222,15 @@ impl Judge {
         self.log_starts.retain(|(of, _), _| *of != broker);
     }
 
+    /// Whether a replica leads, as it believes, and another broker has led since: it has not heard of that.
+    pub(super) fn is_replaced(&self, view: &ReplicaView) -> bool {
+        let after = (view.log, view.leader_epoch.next());
+        let mut later = self
+            .leaders
+            .range(after..=(view.log, LeaderEpoch(i32::MAX)));
+        view.is_leader && later.next().is_some()
+    }
+
     /// A broker dies, with these log starts noted.
     pub(super) fn died(&mut self, broker: BrokerId, noted: &BTreeMap<Log, i64>) {
         self.deletions.died(broker, noted);

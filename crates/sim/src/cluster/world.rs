@@ -21,6 +21,7 @@ use super::schedule::{
     TOPICS, Task,
 };
 use crate::clients::{START_WALL_MS, modelled_clients};
+use crate::coordinators::OFFSETS_TOPIC;
 use crate::history::History;
 use crate::judge::Judge as Promises;
 use crate::protocol;
@@ -103,6 +104,8 @@ struct World {
     clients: Vec<Routed>,
     /// The number of the request of each connection that is not answered yet.
     pending: BTreeMap<(NodeId, Channel), u64>,
+    /// The offsets' partitions of coordinators that were replaced when they gave an answer, by its number.
+    replaced: BTreeMap<u64, BTreeSet<i32>>,
     /// What the administrator wants, until it is done.
     wanted: Vec<ControllerRequest>,
     has_topics: bool,
@@ -159,6 +162,7 @@ impl World {
                 .map(|(number, client)| Routed::new(number, client))
                 .collect(),
             pending: BTreeMap::new(),
+            replaced: BTreeMap::new(),
             wanted: Vec::new(),
             has_topics: false,
             unclean: BTreeSet::new(),
@@ -406,9 +410,27 @@ impl World {
             self.judge.deleted(deleted);
         }
         for (caller, answer) in out.answers {
+            self.note_replaced(from, caller.number, &answer);
             if let Some(ms) = self.network.carry(from, caller.place, self.now_ms) {
                 self.after(ms, Event::Answer(caller, answer));
             }
+        }
+    }
+
+    /// Notes of an offset that is told whether somebody else coordinates groups by then.
+    fn note_replaced(&mut self, from: NodeId, number: u64, answer: &Answer) {
+        let (Answer::Client(protocol::Answer::Offset { .. }), Some(Running::Broker(node))) = (
+            answer,
+            self.places.get(from).and_then(|one| one.node.as_ref()),
+        ) else {
+            return;
+        };
+        let views = node.views().into_iter();
+        let replaced = views.filter(|view| self.judge.is_replaced(view));
+        let replaced = replaced.filter(|view| node.is_of(view.log, OFFSETS_TOPIC));
+        let replaced: BTreeSet<i32> = replaced.map(|view| view.log.1).collect();
+        if !replaced.is_empty() {
+            self.replaced.insert(number, replaced);
         }
     }
 
@@ -473,7 +495,8 @@ impl World {
         }
         if let Channel::Client(client) = caller.channel {
             self.pending.remove(&key);
-            self.client_answered(client, answer);
+            let replaced = self.replaced.remove(&caller.number).unwrap_or_default();
+            self.client_answered(client, answer, &replaced);
             return;
         }
         if self.places[caller.place].run != caller.run {
@@ -526,7 +549,7 @@ impl World {
         }
     }
 
-    fn client_answered(&mut self, client: usize, answer: Option<Answer>) {
+    fn client_answered(&mut self, client: usize, answer: Option<Answer>, replaced: &BTreeSet<i32>) {
         if self.history.lines.is_some() {
             let text = answer.as_ref().map(shown_answer);
             self.history
@@ -535,7 +558,7 @@ impl World {
         self.history
             .bytes(&[u8::from(answer.is_some()), client as u8]);
         let judge = &mut self.judge.promises;
-        self.clients[client].answered(answer, &mut self.random, judge);
+        self.clients[client].answered(answer, replaced, &mut self.random, judge);
         self.act(client);
     }
 

@@ -222,3 +222,19 @@ pub(crate) const JUDGED: &[Row] = {
 fn the_cluster_is_judged() {
     check(JUDGED, play);
 }
+
+#[test]
+fn who_leads_in_an_older_epoch_than_another_one_was_replaced() {
+    let mut judge = Judge::default();
+    let mut look = |history: &str| {
+        let step = Step::all(history).next().unwrap();
+        let view = view(&step).remove(0);
+        judge.replicas(view.broker, std::slice::from_ref(&view), None);
+        judge.is_replaced(&view)
+    };
+    assert!(!look("view 1 end=0 epoch=4 leader"));
+    assert!(!look("view 2 end=0 epoch=5 leader"));
+    assert!(look("view 1 end=0 epoch=4 leader"));
+    assert!(!look("view 1 end=0 epoch=4"));
+    assert!(!look("view 1 end=0 epoch=6 leader"));
+}
