@@ -44,11 +44,11 @@ pub use grouped::{KGroupedStream, SessionWindowedKStream, TimeWindowedKStream};
 pub use join_windows::JoinWindows;
 pub use joins::{Joined, TableJoined};
 pub use materialized::Materialized;
-pub use named::{Branched, Grouped, Repartitioned};
+pub use named::{Grouped, Repartitioned};
 pub use nullable::Nullable;
 pub(crate) use repartition::Repartition;
 pub use stores::DslStores;
-pub use stream::{BranchedKStream, KStream};
+pub use stream::{Branched, BranchedKStream, KStream, Printed};
 pub use stream_joined::StreamJoined;
 pub use suppressed::{
     BufferConfig, BufferLimits, EagerBufferConfig, StrictBufferConfig, Suppressed,

@@ -8,6 +8,7 @@
 
 mod api;
 mod context;
+mod fixed_key;
 mod handlers;
 mod node;
 mod schedule;
@@ -18,6 +19,8 @@ pub use context::{
     Collector, EmitIntervals, Origin, Partitioning, ProducedRecord, TaskContext, TaskId,
     TaskMetrics,
 };
+pub(crate) use fixed_key::FixedKey;
+pub use fixed_key::{FixedKeyProcessor, FixedKeyProcessorContext, FixedKeyRecord};
 pub use handlers::{
     DeadLetterTopic, DeserializationHandler, ErrorContext, HandlerResponse, Handlers,
     LogAndContinue, LogAndFail, ProcessingHandler, ProductionHandler, ProductionResponse,

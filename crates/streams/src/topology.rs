@@ -15,6 +15,7 @@
 mod builder;
 mod describe;
 mod error;
+mod global;
 mod instantiation;
 mod java_hash;
 mod java_tree;
@@ -29,6 +30,7 @@ pub(crate) use builder::{
 };
 pub use describe::{DescribedKind, NodeDescription, SubtopologyDescription, TopologyDescription};
 pub use error::TopologyError;
+pub use global::StoreSource;
 pub(crate) use instantiation::{BuiltTask, Instantiation, TaskNode, changelog_topic};
 pub use sink::{Produced, StreamPartitioner, TopicNameExtractor};
 pub use source::{AutoOffsetReset, Consumed, RawRecord, TimestampExtractor, TimestampFunction};

@@ -1,7 +1,9 @@
 //! What `build()` changes about a topology: sources that are read once, and `topology.optimization`.
 
 use expect_test::expect;
-use riverrun_streams::dsl::{Grouped, KStream, Optimization, StreamsBuilder, TopologyConfig};
+use riverrun_streams::dsl::{
+    Grouped, KStream, Materialized, Optimization, StreamsBuilder, TopologyConfig,
+};
 use riverrun_streams::test_driver::TopologyTestDriver;
 use riverrun_streams::topology::{AutoOffsetReset, Consumed, Topology, TopologyError};
 
@@ -178,5 +180,35 @@ fn no_generated_name_is_left_when_names_must_be_explicit() -> Result<(), Error> 
         .build_with(&config)
         .expect_err("names are generated");
     expect!["internal topics would get generated names: `KSTREAM-AGGREGATE-STATE-STORE-0000000003`, `KSTREAM-REDUCE-STATE-STORE-0000000009`, `KSTREAM-AGGREGATE-STATE-STORE-0000000003-repartition`; name them by `Grouped`, `Joined`, `StreamJoined`, `Repartitioned` or `Materialized`"].assert_eq(&error.to_string());
+    Ok(())
+}
+
+#[test]
+fn the_topic_of_a_table_is_the_changelog_of_its_store_when_it_is_reused() -> Result<(), Error> {
+    let cases = [
+        ("none", vec!["out", "test-kept-changelog"]),
+        ("reuse.ktable.source.topics", vec!["out"]),
+    ];
+    for (optimization, expected) in cases {
+        let builder = StreamsBuilder::new();
+        let kept = Materialized::named("kept");
+        builder
+            .table_with::<String, String>("in", Consumed::default(), kept)
+            .to_stream()
+            .to("out");
+        let topology = builder.build_with(&TopologyConfig {
+            optimization: optimization.parse()?,
+            ..TopologyConfig::default()
+        })?;
+        let driver = TopologyTestDriver::new(&topology)?;
+        let input = driver.input_topic::<String, String>("in");
+        input.pipe("k".to_owned(), "v".to_owned(), 0)?;
+        let produced = driver.produced_topic_names();
+        assert_eq!(
+            produced.iter().map(|name| &**name).collect::<Vec<_>>(),
+            expected,
+            "{optimization}"
+        );
+    }
     Ok(())
 }

@@ -1,11 +1,13 @@
 //! Topologies that are put together node by node.
 
 use crate::Topologies;
-use riverrun_streams::processor::{Processor, ProcessorContext};
-use riverrun_streams::record::Record;
+use riverrun_streams::processor::{
+    FixedKeyProcessor, FixedKeyProcessorContext, FixedKeyRecord, Processor, ProcessorContext,
+};
+use riverrun_streams::record::{Record, RecordContext};
 use riverrun_streams::state::{BuiltStore, ChangelogConfig, StoreBuilder, StoreBuilding};
 use riverrun_streams::topology::{
-    Consumed, NodeHandle, Produced, SourceTopics, Topology, TopologyError,
+    Consumed, NodeHandle, Produced, SourceTopics, StoreSource, Topology, TopologyError,
 };
 use riverrun_streams::{Failure, StreamsError};
 use std::sync::Arc;
@@ -18,6 +20,29 @@ impl Processor<String, String, String, String> for Nothing {
         &mut self,
         _: &mut ProcessorContext<'_, String, String>,
         _: Record<String, String>,
+    ) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// A processor that fills nothing.
+pub(crate) struct Fill;
+
+impl Processor<String, String, (), ()> for Fill {
+    fn process(
+        &mut self,
+        _: &mut ProcessorContext<'_, (), ()>,
+        _: Record<String, String>,
+    ) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+impl FixedKeyProcessor<String, String, String> for Nothing {
+    fn process(
+        &mut self,
+        _: &mut FixedKeyProcessorContext<'_, '_, String, String>,
+        _: FixedKeyRecord<String, String>,
     ) -> Result<(), Failure> {
         Ok(())
     }
@@ -72,6 +97,7 @@ fn sink(
 pub(crate) fn add(all: &Topologies) {
     add_numbers(all);
     add_orders(all);
+    add_others(all);
     for seed in 1..=24 {
         all.nodes(&format!("nodes-random-{seed}"), |topology| {
             random(topology, seed)
@@ -149,6 +175,37 @@ fn add_orders(all: &Topologies) {
         let source = source(topology, "source", &["in"])?;
         let below = processor(topology, "below", &[&source, &source])?;
         sink(topology, "sink", "out", &below)
+    });
+}
+
+fn add_others(all: &Topologies) {
+    all.nodes("nodes-extracted", |topology| {
+        let source = source(topology, "source", &["in"])?;
+        let extractor = Arc::new(|key: &String, _: &String, _: &RecordContext| key.clone());
+        topology.add_extracted_sink("sink", "to-key", extractor, Produced::default(), &[&source])
+    });
+    all.nodes("nodes-global-store", |topology| {
+        let b = source(topology, "b", &["from-b"])?;
+        processor(topology, "of-b", &[&b])?;
+        let from = StoreSource {
+            source: "a-global",
+            topic: "from-everywhere",
+            processor: "fill",
+        };
+        let consumed = Consumed::default();
+        topology.add_global_store(store("everywhere"), from, consumed, || Fill)
+    });
+    all.nodes("nodes-read-only-store", |topology| {
+        let from = StoreSource {
+            source: "source",
+            topic: "in",
+            processor: "fill",
+        };
+        let consumed = Consumed::default();
+        topology.add_read_only_state_store(store("read-only"), from, consumed, || Fill)?;
+        let other = source(topology, "other", &["from-other"])?;
+        processor(topology, "reads", &[&other])?;
+        topology.connect("reads", "read-only")
     });
 }
 

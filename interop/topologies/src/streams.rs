@@ -2,12 +2,18 @@
 
 use crate::Topologies;
 use crate::aggregations::table;
-use riverrun_streams::dsl::{Branched, KStream, Repartitioned, StreamsBuilder};
-use riverrun_streams::topology::{AutoOffsetReset, Consumed};
+use crate::nodes::{Fill, Nothing, store};
+use riverrun_streams::dsl::{Branched, KStream, Printed, Repartitioned, StreamsBuilder};
+use riverrun_streams::record::RecordContext;
+use riverrun_streams::topology::{AutoOffsetReset, Consumed, Produced};
+use std::sync::Arc;
 
 pub(crate) type Stream = KStream<String, String>;
 
 pub(crate) fn add(all: &Topologies) {
+    add_operators(all);
+    add_named(all);
+    add_stores(all);
     add_branches(all);
     add_sources(all);
     add_unlike_sources(all);
@@ -19,7 +25,104 @@ pub(crate) fn stream(builder: &StreamsBuilder, topic: &str) -> Stream {
     builder.stream(topic)
 }
 
+/// A record's topic is its key.
+fn to_key(stream: &Stream) {
+    let extractor = Arc::new(|key: &String, _: &String, _: &RecordContext| key.clone());
+    stream.to_extracted_as("to-key", extractor, Produced::default());
+}
+
+fn pair(key: &str, value: &str) -> (String, String) {
+    (key.to_owned(), value.to_owned())
+}
+
+fn add_operators(all: &Topologies) {
+    all.dsl("stream-every-operator", |builder| {
+        let processed: Stream = stream(builder, "in")
+            .filter(|_, _| true)
+            .filter_not(|_, _| false)
+            .map_values(Clone::clone)
+            .flat_map_values(|value| [value.clone()])
+            .peek(|_, _| {})
+            .map(|key, value| pair(key, value))
+            .flat_map(|key, value| [pair(key, value)])
+            .select_key(|key, _| key.clone())
+            .process(|| Nothing, &[]);
+        let processed: Stream = processed.process_values(|| Nothing, &[]);
+        processed.merge(&stream(builder, "other")).to("out");
+        processed.for_each(|_, _| {});
+        processed.print(Printed::to(|_| {}));
+        to_key(&processed);
+    });
+}
+
+fn add_named(all: &Topologies) {
+    all.dsl("stream-every-operator-named", |builder| {
+        let source: Stream = builder.stream_with(&["in"], Consumed::default().named("source"));
+        let processed: Stream = source
+            .filter_named("filter", |_, _| true)
+            .filter_not_named("filter-not", |_, _| false)
+            .map_values_named("map-values", |_, value| value.clone())
+            .flat_map_values_named("flat-map-values", |_, value| [value.clone()])
+            .peek_named("peek", |_, _| {})
+            .map_named("map", |key, value| pair(key, value))
+            .flat_map_named("flat-map", |key, value| [pair(key, value)])
+            .select_key_named("select-key", |key, _| key.clone())
+            .process_named("process", || Nothing, &[]);
+        let processed: Stream = processed.process_values_named("process-values", || Nothing, &[]);
+        let merged = processed.merge_named(&stream(builder, "other"), "merge");
+        merged.to_with("out", Produced::default().named("sink"));
+        processed.for_each_named("for-each", |_, _| {});
+        processed.print(Printed::to(|_| {}).with_name("print"));
+        to_key(&processed.filter(|_, _| true));
+    });
+    all.dsl("stream-same-name-twice", |builder| {
+        stream(builder, "in")
+            .filter_named("same", |_, _| true)
+            .filter_named("same", |_, _| true);
+    });
+    all.dsl("stream-bad-name", |builder| {
+        stream(builder, "in").filter_named("a b", |_, _| true);
+    });
+}
+
+fn add_stores(all: &Topologies) {
+    all.dsl("stream-of-stores", |builder| {
+        builder.add_state_store(store("kept"));
+        builder.add_state_store(store("also"));
+        let one: Stream = stream(builder, "in").process(|| Nothing, &["kept"]);
+        one.to("out");
+        let two: Stream = stream(builder, "other").process_values(|| Nothing, &["kept", "also"]);
+        two.to("out");
+    });
+    all.dsl("global-store", |builder| {
+        stream(builder, "in").to("out");
+        let consumed = Consumed::default();
+        builder.add_global_store(store("everywhere"), "everything", consumed, || Fill);
+        stream(builder, "other").to("out");
+    });
+    all.dsl("global-store-named", |builder| {
+        let consumed = Consumed::default().named("fill");
+        builder.add_global_store(store("everywhere"), "everything", consumed, || Fill);
+        stream(builder, "in").to("out");
+    });
+}
+
 fn add_branches(all: &Topologies) {
+    all.dsl("branches-named", |builder| {
+        let branches = stream(builder, "in")
+            .split_named("split-")
+            .branch(
+                |_, _| true,
+                Branched::with_function(|stream| stream.map_values(Clone::clone)),
+            )
+            .branch(
+                |_, _| true,
+                Branched::with_consumer(|stream: Stream| stream.to("two")).with_name("x"),
+            )
+            .branch(|_, _| true, Branched::named("y"))
+            .no_default_branch();
+        branches["split-y"].to("three");
+    });
     all.dsl("branches", |builder| {
         let branches = stream(builder, "in")
             .split()

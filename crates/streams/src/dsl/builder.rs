@@ -6,10 +6,11 @@ use super::repartition::JoinRepartition;
 use super::{GraphNode, GraphNodeId, KStream, TopologyConfig, Written};
 use crate::error::BoxError;
 use crate::headers::Headers;
+use crate::processor::Processor;
 use crate::record::Data;
 use crate::serde::{DefaultSerde, Serde, SerdeRef};
 use crate::state::StoreBuilder;
-use crate::topology::{Consumed, SourceTopics, Topology, TopologyError, check_name};
+use crate::topology::{Consumed, SourceTopics, StoreSource, Topology, TopologyError, check_name};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -119,6 +120,41 @@ impl StreamsBuilder {
             GraphTraits::default(),
             move |topology: &mut Topology, _: &Written<'_>| {
                 topology.add_state_store(Arc::clone(&store), &[])
+            },
+        );
+        self.builder.add(node, &[]);
+    }
+
+    /// Adds a store that every instance fills from all partitions of `topic`, by a processor of the application that
+    /// puts into it what it is given. Every processor may read it, without being connected to it.
+    pub fn add_global_store<K: Data, V: Data, P>(
+        &self,
+        store: Arc<dyn StoreBuilder>,
+        topic: &str,
+        consumed: Consumed<K, V>,
+        supplier: impl Fn() -> P + Send + Sync + 'static,
+    ) where
+        P: Processor<K, V, (), ()> + 'static,
+    {
+        let name = consumed.name.as_deref();
+        let source = name.map(|name| format!("{name}-source"));
+        let source = self.builder.node_name(source.as_deref(), "KSTREAM-SOURCE-");
+        let processor = self.builder.node_name(name, "KTABLE-SOURCE-");
+        let topic = topic.to_owned();
+        let supplier = Arc::new(supplier);
+        let written_name = Arc::clone(&processor);
+        let node = GraphNode::new(
+            &processor,
+            GraphTraits::default(),
+            move |topology: &mut Topology, _: &Written<'_>| {
+                let from = StoreSource {
+                    source: &source,
+                    topic: &topic,
+                    processor: &written_name,
+                };
+                let supplier = Arc::clone(&supplier);
+                let supply = move || supplier();
+                topology.add_global_store(Arc::clone(&store), from, consumed.clone(), supply)
             },
         );
         self.builder.add(node, &[]);
@@ -254,7 +290,7 @@ impl Builder {
             inner.graph.merge_repartitions();
         }
         let mut topology = Topology::new();
-        inner.graph.write(&mut topology, &config.stores)?;
+        inner.graph.write(&mut topology, config)?;
         if config.ensure_explicit_internal_resource_naming {
             check_explicit_names(&topology, &inner.generated)?;
         }

@@ -1,6 +1,6 @@
 //! The logical graph: what the calls of an application have asked for, before it is written into a topology.
 
-use super::stores::DslStores;
+use super::{DslStores, Optimization, TopologyConfig};
 use crate::record::Data;
 use crate::topology::{AutoOffsetReset, SourceTopics, Topology, TopologyError};
 use std::any::TypeId;
@@ -24,6 +24,8 @@ pub(crate) struct Written<'a> {
     pub(crate) null_keys_needed: bool,
     /// What the application configures for the stores of its operators.
     pub(crate) stores: &'a DslStores,
+    /// What is made better about the topology.
+    pub(crate) optimization: Optimization,
 }
 
 /// A node of the logical graph: one or several nodes of the topology.
@@ -177,7 +179,7 @@ impl Graph {
     pub(crate) fn write(
         &mut self,
         topology: &mut Topology,
-        stores: &DslStores,
+        config: &TopologyConfig,
     ) -> Result<(), TopologyError> {
         topology.replace_sources(&self.replaced_sources);
         for node in &mut self.nodes {
@@ -206,7 +208,8 @@ impl Graph {
             let written = Written {
                 parents: &parents,
                 null_keys_needed: self.is_above_null_keys(id),
-                stores,
+                stores: &config.stores,
+                optimization: config.optimization,
             };
             (node.write)(topology, &written)?;
             self.nodes[id.0].is_written = true;

@@ -133,18 +133,3 @@ impl<K: DefaultSerde, V: DefaultSerde> Default for Repartitioned<K, V> {
         Self::with(K::serde(), V::serde())
     }
 }
-
-/// A branch of `split`: its name, which follows that of the split.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Branched {
-    pub(crate) name: Option<String>,
-}
-
-impl Branched {
-    /// A branch of this name.
-    pub fn named(name: impl Into<String>) -> Self {
-        Self {
-            name: Some(name.into()),
-        }
-    }
-}

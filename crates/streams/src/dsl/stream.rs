@@ -1,6 +1,10 @@
 //! `KStream`: records, each a fact of its own, and what is done with one record at a time.
 
 mod branches;
+mod fallible;
+mod named;
+mod printed;
+mod process;
 mod stateless;
 
 use super::graph::GraphTraits;
@@ -10,9 +14,11 @@ use crate::processor::{Outputs, TaskContext};
 use crate::record::{Data, Record};
 use crate::serde::{DefaultSerde, SerdeRef};
 use crate::topology::{
-    Produced, SinkTopic, TopicNameExtractor, Topology, TopologyError, stateless_factory,
+    NodeFactory, Produced, SinkTopic, TopicNameExtractor, Topology, TopologyError,
+    stateless_factory,
 };
-pub use branches::BranchedKStream;
+pub use branches::{Branched, BranchedKStream};
+pub use printed::Printed;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -92,8 +98,17 @@ impl<K: Data, V: Data> KStream<K, V> {
         + Sync
         + 'static,
     ) -> KStream<K2, V2> {
+        self.below(node, (key_serde, value_serde), stateless_factory(process))
+    }
+
+    /// Adds a node below this stream that `factory` makes.
+    fn below<K2: Data, V2: Data>(
+        &self,
+        node: Stateless<'_>,
+        (key_serde, value_serde): (Option<SerdeRef<K2>>, Option<SerdeRef<V2>>),
+        factory: NodeFactory,
+    ) -> KStream<K2, V2> {
         let name = self.builder.node_name(node.name, node.prefix);
-        let factory = stateless_factory(process);
         let written_name = Arc::clone(&name);
         let graph_node = GraphNode::new(
             &name,
@@ -150,8 +165,18 @@ impl<K: Data, V: Data> KStream<K, V> {
 
     /// Writes every record to the topic that `extractor` says.
     pub fn to_extracted(&self, extractor: TopicNameExtractor<K, V>, produced: Produced<K, V>) {
-        let shown = SinkTopic::Extracted(Arc::from("TopicNameExtractor"));
-        self.write(shown, Some(extractor), produced);
+        self.to_extracted_as("TopicNameExtractor", extractor, produced);
+    }
+
+    /// As `to_extracted`; `describe()` shows the extractor as `shown`.
+    pub fn to_extracted_as(
+        &self,
+        shown: &str,
+        extractor: TopicNameExtractor<K, V>,
+        produced: Produced<K, V>,
+    ) {
+        let topic = SinkTopic::Extracted(Arc::from(shown));
+        self.write(topic, Some(extractor), produced);
     }
 
     fn write(

@@ -253,6 +253,27 @@ impl Topology {
         )
     }
 
+    /// Adds a sink below `parents`, which writes each record to the topic that `extractor` says; `describe()` shows it
+    /// as `shown`.
+    ///
+    /// # Errors
+    /// The name is taken, or there is no parent.
+    pub fn add_extracted_sink<K: Data, V: Data>(
+        &mut self,
+        name: &str,
+        shown: &str,
+        extractor: TopicNameExtractor<K, V>,
+        produced: Produced<K, V>,
+        parents: &[&NodeHandle<K, V>],
+    ) -> Result<(), TopologyError> {
+        let parents: Vec<_> = parents
+            .iter()
+            .map(|parent| Arc::clone(&parent.name))
+            .collect();
+        let topic = SinkTopic::Extracted(Arc::from(shown));
+        self.add_sink_node(name, topic, Some(extractor), produced, &parents)
+    }
+
     /// Adds a state store and connects it to processors.
     ///
     /// # Errors

@@ -54,7 +54,11 @@ impl StreamsBuilder {
                 topology.add_source(&source, topics, consumed.clone())?;
                 let parents = [Arc::clone(&source)];
                 topology.add_processor_node(&table, &parents, Arc::clone(&factory))?;
-                kept.write(topology, written, &table)
+                kept.write(topology, written, &table)?;
+                if written.optimization.reuse_ktable_source_topics {
+                    topology.set_source_topic(&kept.store.name, &topic);
+                }
+                Ok(())
             },
         );
         KTable {

@@ -89,6 +89,17 @@ final class NodeTopologies {
             int chosen = seed;
             all.nodes("nodes-random-" + seed, topology -> random(topology, chosen));
         }
+        addOthers(all);
+    }
+
+    /** A processor that fills nothing. */
+    static final ProcessorSupplier<String, String, Void, Void> FILL =
+            () -> new Processor<>() {
+                @Override
+                public void process(Record<String, String> record) {}
+            };
+
+    private static void addOthers(Topologies all) {
         all.nodes("nodes-extracted", topology -> {
             topology.addSource("source", "in");
             topology.addSink("sink", StreamTopologies.TO_KEY, "source");
@@ -103,10 +114,20 @@ final class NodeTopologies {
                     new StringDeserializer(),
                     "from-everywhere",
                     "fill",
-                    () -> new Processor<String, String, Void, Void>() {
-                        @Override
-                        public void process(Record<String, String> record) {}
-                    });
+                    FILL);
+        });
+        all.nodes("nodes-read-only-store", topology -> {
+            topology.addReadOnlyStateStore(
+                    store("read-only").withLoggingDisabled(),
+                    "source",
+                    new StringDeserializer(),
+                    new StringDeserializer(),
+                    "in",
+                    "fill",
+                    FILL);
+            topology.addSource("other", "from-other");
+            topology.addProcessor("reads", NOTHING, "other");
+            topology.connectProcessorAndStateStores("reads", "read-only");
         });
     }
 

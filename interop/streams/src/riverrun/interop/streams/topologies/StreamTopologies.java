@@ -20,8 +20,6 @@ import org.apache.kafka.streams.processor.TopicNameExtractor;
 import org.apache.kafka.streams.processor.api.FixedKeyProcessor;
 import org.apache.kafka.streams.processor.api.FixedKeyProcessorSupplier;
 import org.apache.kafka.streams.processor.api.FixedKeyRecord;
-import org.apache.kafka.streams.processor.api.Processor;
-import org.apache.kafka.streams.processor.api.Record;
 
 /** Topologies of streams, without tables. */
 final class StreamTopologies {
@@ -229,11 +227,16 @@ final class StreamTopologies {
                     NodeTopologies.store("everywhere").withLoggingDisabled(),
                     "everything",
                     Consumed.with(Serdes.String(), Serdes.String()),
-                    () -> new Processor<String, String, Void, Void>() {
-                        @Override
-                        public void process(Record<String, String> record) {}
-                    });
+                    NodeTopologies.FILL);
             builder.<String, String>stream("other").to("out");
+        });
+        all.dsl("global-store-named", builder -> {
+            builder.addGlobalStore(
+                    NodeTopologies.store("everywhere").withLoggingDisabled(),
+                    "everything",
+                    Consumed.with(Serdes.String(), Serdes.String()).withName("fill"),
+                    NodeTopologies.FILL);
+            in(builder).to("out");
         });
     }
 }
