@@ -53,5 +53,7 @@ pub use stream_joined::StreamJoined;
 pub use suppressed::{
     BufferConfig, BufferLimits, EagerBufferConfig, StrictBufferConfig, Suppressed,
 };
-pub use table::{GlobalKTable, KGroupedTable, KTable, Named, TableSettings};
+pub use table::{
+    GlobalKTable, KGroupedTable, KTable, Named, TableSettings, TransformContext, ValueTransformer,
+};
 pub use windows::{SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows};

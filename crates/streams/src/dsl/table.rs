@@ -17,6 +17,7 @@ mod settings;
 mod source;
 mod to_stream;
 mod to_table;
+mod transform_values;
 
 use super::stream::SourceNames;
 use super::{Builder, GraphNodeId};
@@ -34,6 +35,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+pub use transform_values::{TransformContext, ValueTransformer};
 
 /// The newest value of each key.
 pub struct KTable<K, V> {

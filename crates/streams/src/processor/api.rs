@@ -82,6 +82,23 @@ pub struct ProcessorContext<'a, K, V> {
     node: (usize, &'a Arc<str>),
 }
 
+impl<'a, K, V> ProcessorContext<'a, K, V> {
+    /// The context of a call of the node of this index and name.
+    pub(crate) const fn new(
+        task: &'a mut TaskContext,
+        outputs: &'a Outputs<K, V>,
+        stores: &'a TaskStores,
+        node: (usize, &'a Arc<str>),
+    ) -> Self {
+        Self {
+            task,
+            outputs,
+            stores,
+            node,
+        }
+    }
+}
+
 impl<K: Data, V: Data> ProcessorContext<'_, K, V> {
     /// Gives `record` to each child.
     ///
@@ -231,12 +248,8 @@ impl<P, K: Data, V: Data> ProcessorNode<P, K, V> {
         task: &mut TaskContext,
         call: impl FnOnce(&mut P, &mut ProcessorContext<'_, K, V>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let mut context = ProcessorContext {
-            task,
-            outputs: &self.outputs,
-            stores: &self.stores,
-            node: (self.index, &self.name),
-        };
+        let node = (self.index, &self.name);
+        let mut context = ProcessorContext::new(task, &self.outputs, &self.stores, node);
         call(&mut self.processor, &mut context)
     }
 }

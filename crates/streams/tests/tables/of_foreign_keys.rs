@@ -1,6 +1,6 @@
 //! Joins of tables where a value of the left one names a key of the right one.
 
-use crate::harness::{Texts, check, table};
+use crate::harness::{Texts, check, table, versioned};
 use riverrun_streams::dsl::{Materialized, StreamsBuilder, TableJoined};
 use riverrun_streams::serde::text;
 
@@ -42,5 +42,25 @@ fn left_records_that_name_no_right_one_are_joined_with_nothing() {
         };
         let joined = a.left_join_foreign_key(&b, |_, value| foreign_key(value), left);
         joined.to_stream().to("out");
+    });
+}
+
+#[test]
+fn a_table_names_itself_and_versions_are_left_out_and_results_are_joined() {
+    check("fk-self", |builder| {
+        let a = table(builder, "a");
+        let joined = a.join_foreign_key(&a, |_, value| value.clone(), both);
+        joined.to_stream().to("out");
+    });
+    check("fk-versioned", |builder| {
+        let (a, b) = (versioned(builder, "a"), versioned(builder, "b"));
+        let joined = a.join_foreign_key(&b, |_, value| foreign_key(value), both);
+        joined.to_stream().to("out");
+    });
+    check("fk-joined", |builder| {
+        let (a, b) = tables(builder);
+        let joined = a.join_foreign_key(&b, |_, value| foreign_key(value), both);
+        let again = joined.join(&table(builder, "c"), both);
+        again.to_stream().to("out");
     });
 }

@@ -3,6 +3,7 @@
 use crate::harness::{Texts, check, table, versioned};
 use riverrun_streams::dsl::{Joined, KStream, Materialized, Named, StreamsBuilder};
 use riverrun_streams::serde::text;
+use riverrun_streams::topology::Consumed;
 
 type Stream = KStream<Option<String>, Option<String>>;
 
@@ -61,6 +62,10 @@ fn tables_are_joined_by_their_keys() {
         let joined = a.join(&b, both);
         out(joined.left_join(&table(builder, "c"), left));
     });
+    check("join-self", |builder| {
+        let a = table(builder, "a");
+        out(a.join(&a, both));
+    });
     check("versioned-join", |builder| {
         out(versioned(builder, "a").join(&table(builder, "b"), both));
     });
@@ -92,6 +97,32 @@ fn streams_are_joined_with_tables() {
         stream
             .left_join_table(&versioned(builder, "b"), left)
             .to("out");
+    });
+}
+
+#[test]
+fn what_is_computed_of_tables_is_joined() {
+    check("filter-of-join", |builder| {
+        let joined = table(builder, "a").left_join(&table(builder, "b"), left);
+        let filtered = joined.filter(|_, value| !value.starts_with('3'));
+        let again = filtered.join(&table(builder, "c"), both);
+        again.to_stream().to("out");
+    });
+    check("stream-computed-table", |builder| {
+        let stream = stream(builder, "a");
+        let filtered = table(builder, "b").filter(|_, value| value != "3");
+        let mapped = filtered.map_values(|value| format!("m{value}"));
+        stream.left_join_table(&mapped, left).to("out");
+    });
+    check("stream-table-of-stream", |builder| {
+        let left = stream(builder, "a");
+        let table = stream(builder, "b").to_table::<String, String>();
+        left.join_table(&table, both).to("out");
+    });
+    check("stream-table-twice", |builder| {
+        let keyed = stream(builder, "a").select_key(|key, _| key.clone());
+        keyed.join_table(&table(builder, "b"), both).to("out");
+        keyed.join_table(&table(builder, "c"), both).to("out");
     });
 }
 
@@ -129,5 +160,14 @@ fn streams_are_joined_with_global_tables() {
         stream
             .left_join_global_table(&global, |key, _| key.clone(), |_, l, r| left(l, r))
             .to("out");
+    });
+    check("global-named", |builder| {
+        let stream = stream(builder, "a");
+        let consumed = Consumed::<String, String>::default().named("g");
+        let global = builder.global_table_with("b", consumed, Materialized::named("gs"));
+        assert_eq!(global.queryable_store_name(), Some("gs"));
+        let key = |key: &Option<String>, _: &String| key.clone();
+        let joined = stream.join_global_table_named("n", &global, key, |_, l, r| both(l, r));
+        joined.to("out");
     });
 }

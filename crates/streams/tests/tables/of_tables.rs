@@ -1,8 +1,10 @@
 //! Tables alone: of topics and streams, filtered, mapped, grouped.
 
 use crate::harness::{Texts, check, kept, table, versioned};
-use riverrun_streams::dsl::{Grouped, Materialized, Named};
-use riverrun_streams::serde::text;
+use riverrun_streams::Failure;
+use riverrun_streams::dsl::{Grouped, Materialized, Named, TransformContext, ValueTransformer};
+use riverrun_streams::serde::{nullable, text};
+use riverrun_streams::topology::{Consumed, Produced};
 
 fn is_long(value: &str) -> bool {
     value.len() > 1
@@ -78,6 +80,104 @@ fn values_are_mapped() {
             .map_values_with(|_, value| value.clone(), unnamed())
             .filter_with(|_, _| true, Materialized::named("fs"))
             .to_stream()
+            .to("out");
+    });
+}
+
+/// Puts the key before the value, which may be null; 3 becomes null.
+struct WithKey;
+
+impl ValueTransformer<String, String, String> for WithKey {
+    fn transform(
+        &mut self,
+        _: &mut TransformContext<'_>,
+        key: &String,
+        value: Option<&String>,
+    ) -> Result<Option<String>, Failure> {
+        let value = value.map_or("null", |value| value);
+        Ok((value != "3").then(|| format!("{key}{value}")))
+    }
+}
+
+#[test]
+fn values_are_transformed() {
+    check("transform-kept", |builder| {
+        let kept = Materialized::named("m").with_value_serde(text());
+        table(builder, "a")
+            .transform_values_with(|| WithKey, &[], kept)
+            .to_stream()
+            .to("out");
+    });
+    check("transform-with", |builder| {
+        let unnamed = Materialized::with(text(), text());
+        table(builder, "a")
+            .transform_values_with(|| WithKey, &[], unnamed)
+            .to_stream()
+            .to("out");
+    });
+    check("transform-join", |builder| {
+        let transformed = table(builder, "a").transform_values(|| WithKey, &[]);
+        transformed
+            .outer_join(&table(builder, "b"), |left, right| {
+                let shown = |value: Option<&String>| value.map_or("null".to_owned(), Clone::clone);
+                format!("{}+{}", shown(left), shown(right))
+            })
+            .to_stream()
+            .to("out");
+    });
+}
+
+#[test]
+fn names_of_the_application_are_kept() {
+    check("table-named", |builder| {
+        let consumed = Consumed::default().named("t");
+        builder
+            .table_with::<String, String>("a", consumed, Materialized::named("s"))
+            .filter_with(|_, _| true, (Named::new("f"), Materialized::named("fs")))
+            .map_values_with(|_, value| value.clone(), Named::new("m"))
+            .to_stream()
+            .to_with("out", Produced::with(text(), nullable(text())));
+    });
+    check("to-stream-by", |builder| {
+        table(builder, "a")
+            .to_stream_by(|_, value| value.clone())
+            .to("out");
+    });
+}
+
+#[test]
+fn a_named_group_of_a_table_has_one_repartition_and_an_unnamed_one_has_one_each() {
+    for (case, grouped) in [
+        ("group-shared", Grouped::named("g")),
+        ("group-twice", Grouped::default()),
+    ] {
+        check(case, |builder| {
+            let first = |_: &String, value: &String| (value[..1].to_owned(), value.clone());
+            let group = table(builder, "a").group_by_with(first, grouped);
+            group
+                .reduce(
+                    |before, value| format!("{before}+{value}"),
+                    |before, value| format!("{before}-{value}"),
+                )
+                .to_stream()
+                .to("out");
+            group
+                .count()
+                .to_stream()
+                .map_values(|count| count.map(|count| count.to_string()))
+                .to("out");
+        });
+    }
+    check("group-of-counts", |builder| {
+        let counts = builder
+            .stream::<Option<String>, Option<String>>("a")
+            .group_by_key()
+            .count();
+        counts
+            .group_by(|key, count| (count.to_string(), key.clone()))
+            .count()
+            .to_stream()
+            .map_values(|count| count.map(|count| count.to_string()))
             .to("out");
     });
 }

@@ -16,7 +16,7 @@ mod resolve;
 mod respond;
 mod send;
 
-use super::same_builder;
+use super::{both_parents, same_builder};
 use crate::dsl::graph::GraphTraits;
 use crate::dsl::repartition::topic_configs;
 use crate::dsl::stream::SourceNames;
@@ -345,9 +345,7 @@ struct ForeignKeyJoin<K, V, KO, VO, VR> {
 
 impl<K: Data, V: Data, KO: Data, VO: Data, VR: Data> ForeignKeyJoin<K, V, KO, VO, VR> {
     fn write(&self, topology: &mut Topology, written: &Written<'_>) -> Result<(), TopologyError> {
-        let [left, right] = written.parents else {
-            unreachable!("a join has two parents");
-        };
+        let (left, right) = both_parents(written);
         self.write_registration(topology, left)?;
         self.write_responses(topology, written, right)?;
         self.write_result(topology, written)

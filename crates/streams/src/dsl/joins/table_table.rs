@@ -3,7 +3,7 @@
 //! Two nodes, one below each table, read the other table's value and give joined changes to a third, which merges them
 //! and keeps the result if it is to be kept.
 
-use super::same_builder;
+use super::{both_parents, same_builder};
 use crate::dsl::graph::GraphTraits;
 use crate::dsl::table::{
     KTable, Kept, KeptStore, KeptTable, MakeGetter, TableGetter, TableSettings, TableSwitches,
@@ -224,9 +224,7 @@ impl<K: Data, V1: Data, V2: Data, V: Data> JoinedView<K, V1, V2, V> {
         let merge = merge_factory::<K, V>(store, Arc::clone(&self.switches));
         let kept = self.kept.clone();
         move |topology, written| {
-            let [left_parent, right_parent] = written.parents else {
-                unreachable!("a join has two parents");
-            };
+            let (left_parent, right_parent) = both_parents(written);
             let parents = [Arc::clone(left_parent)];
             topology.add_processor_node(&names.this, &parents, Arc::clone(&this))?;
             let parents = [Arc::clone(right_parent)];

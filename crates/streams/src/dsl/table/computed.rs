@@ -133,12 +133,26 @@ impl<K: Data, V: Data> KTable<K, V> {
         factory: NodeFactory,
         view: impl TableView<K, V2> + 'static,
     ) -> KTable<K, V2> {
+        self.add_connected_table(settled, factory, view, Vec::new())
+    }
+
+    /// As `add_table`; the node is connected to `stores`.
+    pub(crate) fn add_connected_table<V2: Data>(
+        &self,
+        settled: Settled<K, V2>,
+        factory: NodeFactory,
+        view: impl TableView<K, V2> + 'static,
+        stores: Vec<Arc<str>>,
+    ) -> KTable<K, V2> {
         let (name, kept) = (Arc::clone(&settled.name), settled.kept);
         let node = GraphNode::new(
             &settled.name,
             GraphTraits::default(),
             move |topology: &mut Topology, written: &Written<'_>| {
                 topology.add_processor_node(&name, written.parents, Arc::clone(&factory))?;
+                for store in &stores {
+                    topology.connect(&name, store)?;
+                }
                 kept.as_ref()
                     .map_or(Ok(()), |kept| kept.write(topology, written, &name))
             },
