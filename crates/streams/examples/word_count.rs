@@ -4,9 +4,10 @@
 //!     riverrun topic create lines -p 2 && riverrun topic create counts -p 2
 //!     cargo run --release -p riverrun-streams --example word_count -- localhost:9092
 //!     echo 'to be or not to be' | riverrun produce lines
-//!     riverrun consume counts --format '%k '     # values are numbers of eight bytes
+//!     riverrun consume counts --format '%k %v{i64}\n'
 //!
-//! It ends when its standard input does.
+//! A second argument is the state directory; give each instance on one machine its own. The program ends when its
+//! standard input does.
 
 use riverrun_streams::dsl::{Materialized, StreamsBuilder};
 use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee, StreamsConfig};
@@ -34,6 +35,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let mut config = StreamsConfig::new("word-count", &servers)?;
     config.processing_guarantee = ProcessingGuarantee::ExactlyOnceV2;
+    // Each instance on one machine has a directory of its own.
+    if let Some(state_dir) = std::env::args().nth(2) {
+        config.state_dir = state_dir.into();
+    }
     let mut streams = KafkaStreams::new(topology, config);
     streams.start()?;
     std::io::stdin().read_to_end(&mut Vec::new())?;
