@@ -201,3 +201,28 @@ fn a_state_directory_has_one_process() -> Result<(), Error> {
     first.close()?;
     Ok(())
 }
+
+#[test]
+fn topics_that_are_joined_must_have_as_many_partitions() -> Result<(), Error> {
+    let broker = EmbeddedBroker::start()?;
+    create_topic(&broker, "clicks", 2)?;
+    create_topic(&broker, "users", 3)?;
+    let builder = StreamsBuilder::new();
+    let users = builder.table::<String, String>("users");
+    builder
+        .stream::<String, String>("clicks")
+        .join_table(&users, |click, user| format!("{click} by {user}"))
+        .to("named-clicks");
+    let state = tempfile::tempdir()?;
+    let guarantee = ProcessingGuarantee::AtLeastOnce;
+    let config = config(&broker, guarantee, state.path())?;
+    let error = KafkaStreams::new(builder.build()?, config)
+        .start()
+        .expect_err("the counts differ");
+    assert_eq!(
+        error.to_string(),
+        "topics `clicks` and `users` are joined or grouped together, and have 2 and 3 partitions; give them as many \
+         each, or use `repartition` with a number of partitions"
+    );
+    Ok(())
+}

@@ -19,6 +19,8 @@ pub(super) struct ApplicationTopics {
     outputs: BTreeMap<i32, BTreeSet<String>>,
     /// Repartition topics: how many partitions they must have, and their configuration.
     repartitions: BTreeMap<String, (Option<i32>, BTreeMap<String, String>)>,
+    /// Input topics that must have as many partitions each: their records of one key meet.
+    copartitioned: Vec<BTreeSet<String>>,
     /// Changelogs of each sub-topology, with their configuration.
     changelogs: BTreeMap<i32, BTreeMap<String, BTreeMap<String, String>>>,
 }
@@ -33,6 +35,21 @@ impl ApplicationTopics {
                 format!("{application_id}-{name}"),
                 (internal.partitions, internal.configs.clone()),
             );
+        }
+        for sources in &topology.copartitioned {
+            let names = sources
+                .iter()
+                .filter_map(|index| match &topology.nodes[*index].kind {
+                    NodeKind::Source {
+                        topics: SourceTopics::Named(names),
+                        ..
+                    } => Some(names),
+                    _ => None,
+                })
+                .flatten()
+                .map(|name| topology.full_topic(application_id, name).to_string())
+                .collect();
+            topics.copartitioned.push(names);
         }
         for subtopology in topology.subtopologies() {
             if subtopology.is_global {
@@ -197,6 +214,7 @@ impl ApplicationTopics {
                 }
             }
         }
+        self.copartition(counts)?;
         match self
             .repartitions
             .keys()
@@ -207,6 +225,44 @@ impl ApplicationTopics {
             ))),
             None => Ok(()),
         }
+    }
+
+    /// Topics whose records meet have as many partitions each. The application's own follow those of others, or the
+    /// one of them that has the most.
+    fn copartition(&self, counts: &mut BTreeMap<String, i32>) -> Result<(), StreamsError> {
+        for topics in &self.copartitioned {
+            let is_fixed = |topic: &&String| {
+                self.repartitions
+                    .get(*topic)
+                    .is_none_or(|(partitions, _)| partitions.is_some())
+            };
+            let fixed: BTreeMap<&String, i32> = topics
+                .iter()
+                .filter(is_fixed)
+                .filter_map(|topic| Some((topic, *counts.get(topic)?)))
+                .collect();
+            let least = fixed.iter().min_by_key(|(_, count)| **count);
+            let most = fixed.iter().max_by_key(|(_, count)| **count);
+            if let (Some((small, few)), Some((large, many))) = (least, most)
+                && few != many
+            {
+                return Err(StreamsError::Other(format!(
+                    "topics `{small}` and `{large}` are joined or grouped together, and have {few} and {many} \
+                     partitions; give them as many each, or use `repartition` with a number of partitions"
+                )));
+            }
+            let of_own = topics
+                .iter()
+                .filter_map(|topic| counts.get(topic).copied())
+                .max();
+            let Some(count) = most.map(|(_, count)| *count).or(of_own) else {
+                continue;
+            };
+            for topic in topics {
+                counts.insert(topic.clone(), count);
+            }
+        }
+        Ok(())
     }
 }
 
