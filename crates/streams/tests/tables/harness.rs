@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use riverrun_streams::StreamsError;
-use riverrun_streams::dsl::{KTable, Materialized, StreamsBuilder};
+use riverrun_streams::dsl::{KTable, Materialized, Optimization, StreamsBuilder, TopologyConfig};
 use riverrun_streams::record::Record;
 use riverrun_streams::test_driver::{TestDriverConfig, TopologyTestDriver};
 use riverrun_streams::topology::Consumed;
@@ -28,7 +28,7 @@ pub(crate) fn versioned(builder: &StreamsBuilder, topic: &str) -> Texts {
     builder.table_with(topic, Consumed::default(), materialized)
 }
 
-/// Builds the topology of `case`, and does with it what Kafka Streams did.
+/// Builds the topology of `case`, with all optimizations if its name starts with `reuse-`, and does with it what Kafka Streams did.
 pub(crate) fn check(case: &str, build: impl FnOnce(&StreamsBuilder)) {
     let text = CASES
         .split("=== ")
@@ -39,8 +39,15 @@ pub(crate) fn check(case: &str, build: impl FnOnce(&StreamsBuilder)) {
         .expect("a description, then records");
     let builder = StreamsBuilder::new();
     build(&builder);
+    let config = TopologyConfig {
+        optimization: match case.starts_with("reuse-") {
+            true => Optimization::ALL,
+            false => Optimization::default(),
+        },
+        ..TopologyConfig::default()
+    };
     let topology = builder
-        .build()
+        .build_with(&config)
         .unwrap_or_else(|error| panic!("{case}: {error}"));
     assert_eq!(topology.describe().to_string(), described, "{case}");
     let config = TestDriverConfig {

@@ -36,6 +36,29 @@ fn tables_are_made_of_records() {
 }
 
 #[test]
+fn topics_are_the_changelogs_of_tables() {
+    check("reuse-table", |builder| {
+        kept(builder, "a", "s").to_stream().to("out");
+    });
+    check("reuse-versioned", |builder| {
+        versioned(builder, "a").to_stream().to("out");
+    });
+    check("reuse-join", |builder| {
+        let joined = table(builder, "a").join(&table(builder, "b"), |left, right| {
+            format!("{left}+{right}")
+        });
+        joined.to_stream().to("out");
+    });
+    check("reuse-to-table", |builder| {
+        let keyed = builder
+            .stream::<Option<String>, Option<String>>("a")
+            .select_key(|_, value| value.clone());
+        let kept = Materialized::<String, String>::named("s").with_key_serde(text());
+        keyed.to_table_with(kept).to_stream().to("out");
+    });
+}
+
+#[test]
 fn filters_give_on_what_passes_and_tombstones() {
     let filter = |table: Texts| table.filter(|_, value| is_long(value));
     check("filter", |builder| {
