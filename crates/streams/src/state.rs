@@ -30,6 +30,7 @@ mod layers;
 mod lru_rows;
 mod opening;
 pub(crate) mod outer_join;
+mod read_only;
 mod segments;
 mod sequence;
 mod session;
@@ -54,6 +55,10 @@ pub use codec::{
 pub use fault::StoreFault;
 pub use key_value::{KeyValueStore, TimestampedKeyValueStore, TimestampedKeyValueStoreWithHeaders};
 pub use layers::CacheBudget;
+pub use read_only::{
+    ReadOnly, ReadOnlyKeyValueStore, ReadOnlySessionStore, ReadOnlyVersionedStore,
+    ReadOnlyWindowStore,
+};
 pub use session::{SessionStore, SessionStoreWithHeaders};
 pub use state_store::{
     BuiltStore, ChangelogConfig, ChangelogRecord, StateStore, StoreBuilder, StoreBuilding,

@@ -16,7 +16,7 @@ pub(crate) use task_database::TaskDatabase;
 
 use super::fault::StoreFault;
 use std::collections::BTreeMap;
-use std::ops::{Bound, Deref};
+use std::ops::{Bound, Deref, RangeBounds};
 
 /// Bytes that are cheap to clone. Up to 20 of them need no memory of their own.
 pub(crate) type ByteString = fjall::Slice;
@@ -79,6 +79,11 @@ pub(crate) fn is_empty(bounds: &Bounds<'_>) -> bool {
     }
 }
 
+/// Whether `key` is within `bounds`.
+pub(crate) fn contains(bounds: &Bounds<'_>, key: &[u8]) -> bool {
+    RangeBounds::<[u8]>::contains(bounds, key)
+}
+
 /// An ordered map of bytes.
 pub(crate) trait ByteMap: 'static {
     /// The value of `key`.
@@ -89,6 +94,9 @@ pub(crate) trait ByteMap: 'static {
 
     /// Removes `key`.
     fn delete(&mut self, key: &[u8]) -> Result<(), StoreFault>;
+
+    /// Makes scans quick that come now.
+    fn prepare_scan(&mut self) {}
 
     /// The rows within `bounds`, as they are now.
     fn scan(&self, bounds: &Bounds<'_>, direction: Direction) -> Rows<'_>;

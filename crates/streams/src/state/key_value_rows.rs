@@ -44,6 +44,7 @@ impl<B: Backend> ByteStore for KeyValueRows<B> {
     }
 
     fn scan(&mut self, scan: &Scan<'_>) -> Result<Rows<'_>, StoreFault> {
+        self.map.prepare_scan();
         Ok(self.map.scan(&scan.bounds, scan.direction))
     }
 

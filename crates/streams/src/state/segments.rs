@@ -1,6 +1,6 @@
 //! Segments: the rows of a span of time each, so that old rows are deleted as a whole.
 
-use super::bytes::{Backend, Direction};
+use super::bytes::{Backend, ByteMap as _, Direction};
 use super::fault::StoreFault;
 use crate::formats::segments::{first_live_segment_id, segment_id, segment_interval_ms};
 use std::collections::BTreeMap;
@@ -95,6 +95,16 @@ impl<B: Backend> Segments<B> {
     /// The segment that has the rows of `time_ms`.
     pub(crate) fn for_read(&self, time_ms: i64) -> Option<&B::Map> {
         self.open.get(&self.segment(time_ms))
+    }
+
+    /// Makes scans quick that come now, of segments of these times.
+    pub(crate) fn prepare_scan(&mut self, times_ms: (i64, i64)) {
+        let (first, last) = (self.segment(times_ms.0), self.segment(times_ms.1));
+        if first <= last {
+            for (_, map) in self.open.range_mut(first..=last) {
+                map.prepare_scan();
+            }
+        }
     }
 
     /// Segments of times from the first to the last, with their numbers.

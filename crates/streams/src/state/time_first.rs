@@ -3,7 +3,7 @@
 
 use super::ChangelogRecord;
 use super::byte_store::{ByteStore, Scan};
-use super::bytes::{Backend, Bounds, ByteMap as _, Offsets, Row, Rows, Stored};
+use super::bytes::{Backend, Bounds, ByteMap as _, Offsets, Row, Rows, Stored, contains};
 use super::fault::StoreFault;
 use super::format::RowFormat;
 use super::segments::Segments;
@@ -144,7 +144,7 @@ fn own(bounds: Bounds<'_>) -> Stretch {
 }
 
 fn is_within(key: &[u8], wanted: &Stretch) -> bool {
-    std::ops::RangeBounds::<[u8]>::contains(&wanted.bounds(), key)
+    contains(&wanted.bounds(), key)
 }
 
 impl<B: Backend> ByteStore for TimeFirstRows<B> {
@@ -168,6 +168,7 @@ impl<B: Backend> ByteStore for TimeFirstRows<B> {
     }
 
     fn scan(&mut self, scan: &Scan<'_>) -> Result<Rows<'_>, StoreFault> {
+        self.segments.prepare_scan(scan.times_ms);
         match scan.time_first || !self.has_index {
             true => self.scan_by_time(scan),
             false => self.scan_by_key(scan),

@@ -137,6 +137,7 @@ impl<B: Backend> VersionedRows<B> {
         {
             let range = KeyRange::of_prefix(&segment.to_be_bytes());
             let bounds = (range.start_bound(), range.end_bound());
+            self.map.prepare_scan();
             let keys: Vec<Vec<u8>> = self
                 .map
                 .scan(&bounds, Direction::Forward)

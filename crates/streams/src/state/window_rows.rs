@@ -86,6 +86,7 @@ impl<B: Backend> ByteStore for WindowRows<B> {
     }
 
     fn scan(&mut self, scan: &Scan<'_>) -> Result<Rows<'_>, StoreFault> {
+        self.segments.prepare_scan(scan.times_ms);
         let mut segments = self.segments.between(scan.times_ms, scan.direction);
         let Some((_, first)) = segments.next() else {
             return Ok(Box::new(std::iter::empty()));

@@ -6,7 +6,7 @@ use crate::record::ValueAndTimestamp;
 use crate::serde::DefaultSerde as _;
 use crate::state::{
     Direction, DslStoreFormat, Flushed, Forwarding, KeyValueStore, KeyValueStoreBuilder,
-    KeyValueSupplier, Offsets, StoreBuilder as _, StoreType, Stores, Timestamped,
+    KeyValueSupplier, Offsets, Plain, ReadOnly, StoreBuilder as _, StoreType, Stores, Timestamped,
     ValueTimestampHeaders, WithHeaders,
 };
 use bytes::Bytes;
@@ -279,6 +279,27 @@ fn what_a_supplier_has_no_room_for_is_logged_all_the_same() {
             Some((value, 1000))
         );
     }
+}
+
+#[test]
+fn a_store_can_be_read_only() {
+    let mut world = World::new(0);
+    let (store, _) = world.build::<Store>(&builder(ON_DISK, DslStoreFormat::Timestamped));
+    let (key, value) = ("k".to_owned(), "v".to_owned());
+    let mut store = store.borrow_mut();
+    store
+        .put_timestamped(&mut world.context, &key, Some(&value), 7)
+        .expect("put");
+    let mut view = ReadOnly::new(&mut *store);
+    assert_eq!(
+        view.get_as::<Plain>(&key).expect("got"),
+        Some(value.clone())
+    );
+    let direction = Direction::Backward;
+    let range = view.range_as::<Plain>(None, None, direction);
+    assert_eq!(rows(range.expect("range")), "k=v");
+    let scan = view.prefix_scan_as::<Plain, _>(&key, &*String::serde());
+    assert_eq!(rows(scan.expect("scan")), "k=v");
 }
 
 #[test]
@@ -674,7 +695,7 @@ fn follow(variant: Variant, steps: &[Step]) {
                     false => Direction::Forward,
                 };
                 let found: Vec<_> = store
-                    .range_as::<crate::state::Plain>(Some(&from), Some(&to), direction)
+                    .range_as::<Plain>(Some(&from), Some(&to), direction)
                     .expect("range")
                     .map(|row| row.expect("row"))
                     .collect();
