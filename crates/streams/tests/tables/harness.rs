@@ -28,7 +28,8 @@ pub(crate) fn versioned(builder: &StreamsBuilder, topic: &str) -> Texts {
     builder.table_with(topic, Consumed::default(), materialized)
 }
 
-/// Builds the topology of `case`, with all optimizations if its name starts with `reuse-`, and does with it what Kafka Streams did.
+/// Builds the topology of `case`, with all optimizations if its name starts with `reuse-`, and does with it what Kafka
+/// Streams did.
 pub(crate) fn check(case: &str, build: impl FnOnce(&StreamsBuilder)) {
     let text = CASES
         .split("=== ")

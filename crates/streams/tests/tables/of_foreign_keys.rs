@@ -1,8 +1,13 @@
 //! Joins of tables where a value of the left one names a key of the right one.
 
 use crate::harness::{Texts, check, table, versioned};
+use bytes::Bytes;
 use riverrun_streams::dsl::{Materialized, StreamsBuilder, TableJoined};
+use riverrun_streams::record::Record;
 use riverrun_streams::serde::text;
+use riverrun_streams::test_driver::TopologyTestDriver;
+
+type Error = Box<dyn std::error::Error>;
 
 /// The first letter; a question mark is no key.
 fn foreign_key(value: &str) -> Option<String> {
@@ -63,4 +68,32 @@ fn a_table_names_itself_and_versions_are_left_out_and_results_are_joined() {
         let again = joined.join(&table(builder, "c"), both);
         again.to_stream().to("out");
     });
+}
+
+#[test]
+fn headers_of_left_records_come_back_and_stay_with_their_subscriptions() -> Result<(), Error> {
+    let builder = StreamsBuilder::new();
+    let (a, b) = tables(&builder);
+    let joined = a.join_foreign_key(&b, |_, value| foreign_key(value), both);
+    joined.to_stream().to("out");
+    let driver = TopologyTestDriver::new(&builder.build()?)?;
+    let input = |topic| driver.input_topic::<String, String>(topic);
+    input("b").pipe("x".to_owned(), "X".to_owned(), 5)?;
+    let mut left = Record::new("1".to_owned(), "x1".to_owned(), 10);
+    left.headers.add("h", Bytes::from_static(b"1"));
+    input("a").pipe_record(left)?;
+    let out = driver.output_topic::<String, Option<String>>("out");
+    let result = out.read_record()?.ok_or("a result")?;
+    assert_eq!(result.value.as_deref(), Some("x1+X"));
+    assert!(result.headers.last("h").is_some());
+    let store = "test-KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-0000000010-changelog";
+    let rows = driver.output_topic::<Bytes, Bytes>(store).read_records()?;
+    let [row] = &rows[..] else {
+        return Err("one subscription".into());
+    };
+    assert!(row.headers.last("h").is_some());
+    let table = driver.output_topic::<Bytes, Bytes>("test-a-STATE-STORE-0000000000-changelog");
+    let row = table.read_record()?.ok_or("a row")?;
+    assert!(row.headers.is_empty(), "a table keeps no headers");
+    Ok(())
 }
