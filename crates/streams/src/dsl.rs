@@ -13,6 +13,7 @@ mod aggregate;
 mod builder;
 mod cogrouped;
 mod config;
+mod emit_strategy;
 mod graph;
 mod grouped;
 mod join_windows;
@@ -39,6 +40,7 @@ pub use cogrouped::{
     CogroupedKStream, SessionWindowedCogroupedKStream, TimeWindowedCogroupedKStream,
 };
 pub use config::{Optimization, TopologyConfig, UnknownOptimization};
+pub use emit_strategy::EmitStrategy;
 pub(crate) use graph::{GraphNode, GraphNodeId, Written};
 pub use grouped::{KGroupedStream, SessionWindowedKStream, TimeWindowedKStream};
 pub use join_windows::JoinWindows;

@@ -2,21 +2,12 @@
 
 mod cases;
 
-use cases::{Error, Text, shown};
+use cases::{Error, Text, write_windows};
 use riverrun_streams::dsl::{
-    KTable, Materialized, Named, SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows,
+    Materialized, Named, SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows,
 };
-use riverrun_streams::serde::{DefaultSerde as _, Windowed};
-use riverrun_streams::test_driver::{TestDriverConfig, TopologyTestDriver};
-
-fn write_windows(table: &KTable<Windowed<Text>, String>) {
-    let stream = table.to_stream().map(|windowed, aggregate| {
-        let (key, window) = (shown(windowed.key.as_deref()), windowed.window);
-        let key = format!("{key}@{}-{}", window.start_ms, window.end_ms);
-        (key, aggregate.clone())
-    });
-    stream.to("out");
-}
+use riverrun_streams::serde::DefaultSerde as _;
+use riverrun_streams::test_driver::TopologyTestDriver;
 
 fn driver_of(fields: &[&str]) -> Result<TopologyTestDriver, Error> {
     let number = |index: usize| fields[index].parse::<i64>();
@@ -54,11 +45,7 @@ fn driver_of(fields: &[&str]) -> Result<TopologyTestDriver, Error> {
             write_windows(&windowed.aggregate_with(String::new, merger, kept));
         }
     }
-    let config = TestDriverConfig {
-        application_id: "app".to_owned(),
-        ..TestDriverConfig::default()
-    };
-    Ok(TopologyTestDriver::with(&builder.build()?, config)?)
+    cases::driver(&builder.build()?)
 }
 
 #[test]

@@ -2,24 +2,13 @@
 
 mod cases;
 
-use cases::{Error, Text};
+use cases::{Error, Text, write_windows};
 use riverrun_streams::dsl::{
     BufferConfig, Grouped, KTable, Materialized, SessionWindows, SlidingWindows, StreamsBuilder,
     Suppressed, TimeWindows,
 };
 use riverrun_streams::serde::{DefaultSerde as _, Window, Windowed, time_windowed};
-use riverrun_streams::test_driver::{TestDriverConfig, TopologyTestDriver};
-
-/// Writes a windowed table to the topic `out`.
-fn write_windows(table: &KTable<Windowed<Text>, i64>) {
-    let stream = table.to_stream().map(|windowed, count| {
-        let key = cases::shown(windowed.key.as_deref());
-        let window = windowed.window;
-        let key = format!("{key}@{}-{}", window.start_ms, window.end_ms);
-        (key, count.map(|count| count.to_string()))
-    });
-    stream.to("out");
-}
+use riverrun_streams::test_driver::TopologyTestDriver;
 
 fn driver_of(fields: &[&str]) -> Result<TopologyTestDriver, Error> {
     let number = |index: usize| fields[index].parse::<i64>();
@@ -82,11 +71,7 @@ fn driver_of(fields: &[&str]) -> Result<TopologyTestDriver, Error> {
                 .to("out");
         }
     }
-    let config = TestDriverConfig {
-        application_id: "app".to_owned(),
-        ..TestDriverConfig::default()
-    };
-    Ok(TopologyTestDriver::with(&builder.build()?, config)?)
+    cases::driver(&builder.build()?)
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Aggregations of streams by key: the node that keeps them, and how other nodes read them.
 
+mod final_results;
 mod session;
 mod sliding;
 mod windowed;

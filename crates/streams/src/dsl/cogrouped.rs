@@ -16,12 +16,13 @@ use super::stores::{MakeStore, key_value_store, session_store, window_store};
 use super::stream::SourceNames;
 use super::table::{TableSwitches, TableView};
 use super::{
-    Builder, GraphNode, GraphNodeId, KGroupedStream, KTable, Materialized, SessionWindows,
-    SlidingWindows, TableSettings, TimeWindows, UnlimitedWindows, Written,
+    Builder, EmitStrategy, GraphNode, GraphNodeId, KGroupedStream, KTable, Materialized,
+    SessionWindows, SlidingWindows, TableSettings, TimeWindows, UnlimitedWindows, Written,
 };
 use crate::processor::{Outputs, TaskContext};
 use crate::record::{Change, Data, Record};
 use crate::serde::{DefaultSerde, SerdeRef, Windowed, session_windowed, time_windowed};
+use crate::state::TimeFirst;
 use crate::topology::{NodeFactory, Topology, check_name, stateless_factory};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -119,6 +120,7 @@ impl<K: Data, V: Data, A: Data> Member<K, A> for Group<K, V, A> {
                 aggregate_serde,
                 switches,
                 aggregation,
+                strategy: EmitStrategy::on_window_update(),
             }
             .factory(),
             Spans::Windows(Windows::Sliding(windows)) => SlidingAggregate {
@@ -128,6 +130,7 @@ impl<K: Data, V: Data, A: Data> Member<K, A> for Group<K, V, A> {
                 aggregate_serde,
                 switches,
                 aggregation,
+                strategy: EmitStrategy::on_window_update(),
             }
             .factory(),
             Spans::Sessions(windows, merger) => SessionAggregate {
@@ -138,6 +141,7 @@ impl<K: Data, V: Data, A: Data> Member<K, A> for Group<K, V, A> {
                 switches,
                 aggregation,
                 merger: merger.clone(),
+                strategy: EmitStrategy::on_window_update(),
             }
             .factory(),
         }
@@ -296,7 +300,7 @@ impl<K: Data, A: Data> TimeWindowedCogroupedKStream<K, A> {
             &cogroup.materialized,
             &cogroup.key_serde,
             &cogroup.aggregate_serde,
-            (windows.size_ms(), windows.retention_ms()),
+            (windows.size_ms(), windows.retention_ms(), TimeFirst::No),
         );
         let view = WindowedView::new(&cogroup.store, Arc::clone(&cogroup.switches));
         let key_serde = time_windowed(Arc::clone(&cogroup.key_serde), windows.size_ms());
@@ -355,7 +359,7 @@ impl<K: Data, A: Data> SessionWindowedCogroupedKStream<K, A> {
             &cogroup.materialized,
             &cogroup.key_serde,
             &cogroup.aggregate_serde,
-            retention_ms,
+            (retention_ms, EmitStrategy::on_window_update()),
         );
         let view = SessionView::new(&cogroup.store, Arc::clone(&cogroup.switches));
         let key_serde = session_windowed(Arc::clone(&cogroup.key_serde));

@@ -1,10 +1,10 @@
 //! The stores of the DSL's operators, by the application's wishes and its configuration.
 
-use super::Materialized;
+use super::{EmitStrategy, Materialized};
 use crate::record::Data;
 use crate::serde::SerdeRef;
 use crate::state::{
-    DslStoreFormat, KeyValueSupplier, SessionSupplier, StoreBuilder, StoreType, Stores,
+    DslStoreFormat, KeyValueSupplier, SessionSupplier, StoreBuilder, StoreType, Stores, TimeFirst,
     VersionedSupplier, WindowSupplier,
 };
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub(crate) fn window_store<K: Data, V: Data>(
     materialized: &Materialized<K, V>,
     key_serde: &SerdeRef<K>,
     value_serde: &SerdeRef<V>,
-    (size_ms, retention_ms): (i64, i64),
+    (size_ms, retention_ms, time_first): (i64, i64, TimeFirst),
 ) -> MakeStore {
     let (name, materialized) = (Arc::clone(name), materialized.clone());
     let (key_serde, value_serde) = (Arc::clone(key_serde), Arc::clone(value_serde));
@@ -70,7 +70,8 @@ pub(crate) fn window_store<K: Data, V: Data>(
         let store_type = materialized.store_type.unwrap_or(stores.store_type);
         let retention_ms = materialized.retention_ms.unwrap_or(retention_ms);
         let mut builder = Stores::timestamped_window_store_builder(
-            WindowSupplier::new(&name, store_type, stores.format, retention_ms, size_ms),
+            WindowSupplier::new(&name, store_type, stores.format, retention_ms, size_ms)
+                .with_time_first(time_first),
             Arc::clone(&key_serde),
             Arc::clone(&value_serde),
         );
@@ -90,7 +91,7 @@ pub(crate) fn session_store<K: Data, V: Data>(
     materialized: &Materialized<K, V>,
     key_serde: &SerdeRef<K>,
     value_serde: &SerdeRef<V>,
-    retention_ms: i64,
+    (retention_ms, strategy): (i64, EmitStrategy),
 ) -> MakeStore {
     let (name, materialized) = (Arc::clone(name), materialized.clone());
     let (key_serde, value_serde) = (Arc::clone(key_serde), Arc::clone(value_serde));
@@ -102,8 +103,10 @@ pub(crate) fn session_store<K: Data, V: Data>(
             DslStoreFormat::Headers => DslStoreFormat::Headers,
             _ => DslStoreFormat::Plain,
         };
+        let mut supplier = SessionSupplier::new(&name, store_type, format, retention_ms);
+        supplier.is_time_first = strategy.on_window_close;
         let mut builder = Stores::session_store_builder(
-            SessionSupplier::new(&name, store_type, format, retention_ms),
+            supplier,
             Arc::clone(&key_serde),
             Arc::clone(&value_serde),
         );

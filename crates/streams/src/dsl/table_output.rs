@@ -1,6 +1,7 @@
 //! How a node gives on the changes of a table that it keeps in a store: at once, or when the store's cache gives them
 //! on.
 
+use super::EmitStrategy;
 use crate::error::{Failure, StreamsError};
 use crate::processor::{Outputs, TaskContext};
 use crate::record::{Change, Data, Record};
@@ -34,6 +35,8 @@ pub(crate) struct TableOutput<S: GivesOn> {
     outputs: Outputs<S::Key, Change<S::Value>>,
     is_cached: bool,
     sends_old_values: bool,
+    /// Changes are not given on; final results are.
+    is_final: bool,
 }
 
 impl<S: GivesOn> TableOutput<S> {
@@ -51,7 +54,23 @@ impl<S: GivesOn> TableOutput<S> {
             store: Rc::clone(store),
             outputs,
             sends_old_values,
+            is_final: false,
         }
+    }
+
+    /// The same, of which children get final results only.
+    pub(crate) fn with_strategy(mut self, strategy: EmitStrategy) -> Self {
+        self.is_final = strategy.on_window_close;
+        self
+    }
+
+    /// Gives a final result to the children.
+    pub(crate) fn emit(
+        &self,
+        context: &mut TaskContext,
+        record: Record<S::Key, Change<S::Value>>,
+    ) -> Result<(), Failure> {
+        self.outputs.forward(context, record)
     }
 
     /// Whether children want the old values.
@@ -66,6 +85,9 @@ impl<S: GivesOn> TableOutput<S> {
         context: &mut TaskContext,
         mut record: Record<S::Key, Change<S::Value>>,
     ) -> Result<(), Failure> {
+        if self.is_final {
+            return Ok(());
+        }
         if self.is_cached {
             return self.forward_flushed(context);
         }

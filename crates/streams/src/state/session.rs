@@ -275,11 +275,33 @@ impl<K, A> SessionStore<K, A> {
         &mut self,
         ends_ms: RangeInclusive<i64>,
     ) -> Result<impl Iterator<Item = Found<Windowed<K>, A>> + '_, StreamsError> {
+        let earliest_end_ms = self.visible(*ends_ms.start());
+        self.find_between((earliest_end_ms, *ends_ms.end()))
+    }
+
+    /// As `find_sessions_by_end`, of a store whose results are emitted when sessions close: as in Kafka Streams it
+    /// shows sessions that have expired too, as long as their segment is there.
+    ///
+    /// # Errors
+    /// As `find_sessions`.
+    pub(crate) fn find_closed_sessions(
+        &mut self,
+        ends_ms: RangeInclusive<i64>,
+    ) -> Result<impl Iterator<Item = Result<(Windowed<K>, A), StreamsError>> + '_, StreamsError>
+    {
+        self.find_between(((*ends_ms.start()).max(0), *ends_ms.end()))
+    }
+
+    fn find_between(
+        &mut self,
+        (earliest_end_ms, latest_end_ms): (i64, i64),
+    ) -> Result<impl Iterator<Item = Result<(Windowed<K>, A), StreamsError>> + '_, StreamsError>
+    {
         let wanted = Wanted {
             from: None,
             to: None,
-            earliest_end_ms: self.visible(*ends_ms.start()),
-            latest_end_ms: *ends_ms.end(),
+            earliest_end_ms,
+            latest_end_ms,
             latest_start_ms: i64::MAX,
         };
         let range = SessionKey::range(None, None, i64::MAX);

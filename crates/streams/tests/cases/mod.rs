@@ -1,10 +1,15 @@
 //! Cases that were run by Apache Kafka 4.3.1's `TopologyTestDriver`: the same records give the same results, and the
 //! same rows in changelogs.
 
+#![allow(dead_code, reason = "each test uses some of it")]
+
 use bytes::Bytes;
+use riverrun_streams::dsl::KTable;
 use riverrun_streams::headers::Headers;
 use riverrun_streams::record::Record;
-use riverrun_streams::test_driver::TopologyTestDriver;
+use riverrun_streams::serde::Windowed;
+use riverrun_streams::test_driver::{TestDriverConfig, TopologyTestDriver};
+use riverrun_streams::topology::Topology;
 
 pub(crate) type Error = Box<dyn std::error::Error>;
 pub(crate) type Text = Option<String>;
@@ -16,6 +21,25 @@ pub(crate) fn shown(value: Option<&str>) -> &str {
 
 fn text(word: &str) -> Text {
     (word != "-").then(|| word.to_owned())
+}
+
+/// Writes a windowed table to the topic `out`: the window stands behind the key.
+pub(crate) fn write_windows<V: ToString + Clone + 'static>(table: &KTable<Windowed<Text>, V>) {
+    let stream = table.to_stream().map(|windowed, value| {
+        let (key, window) = (shown(windowed.key.as_deref()), windowed.window);
+        let key = format!("{key}@{}-{}", window.start_ms, window.end_ms);
+        (key, value.as_ref().map(ToString::to_string))
+    });
+    stream.to("out");
+}
+
+/// Runs `topology` as the application `app`.
+pub(crate) fn driver(topology: &Topology) -> Result<TopologyTestDriver, Error> {
+    let config = TestDriverConfig {
+        application_id: "app".to_owned(),
+        ..TestDriverConfig::default()
+    };
+    Ok(TopologyTestDriver::with(topology, config)?)
 }
 
 /// Runs every case of `cases` by the driver that its first line asks for. Rows are compared of changelogs whose stores

@@ -1,9 +1,10 @@
 //! Aggregations by session: a record makes a session of its own, or grows one, or connects several.
 
 use super::Aggregation;
-use crate::dsl::SessionWindows;
+use super::final_results::{Closed, FinalResults};
 use crate::dsl::table::{TableGetter, TableSwitches, TableView, ValueGetter};
 use crate::dsl::table_output::TableOutput;
+use crate::dsl::{EmitStrategy, SessionWindows};
 use crate::error::Failure;
 use crate::headers::Headers;
 use crate::processor::{Node, NodeLife, TaskContext};
@@ -41,6 +42,7 @@ pub(crate) struct SessionAggregate<K, V, A> {
     pub(crate) switches: Arc<TableSwitches>,
     pub(crate) aggregation: Aggregation<K, V, A>,
     pub(crate) merger: Merger<K, A>,
+    pub(crate) strategy: EmitStrategy,
 }
 
 impl<K: Data, V: Data, A: Data> SessionAggregate<K, V, A> {
@@ -48,7 +50,8 @@ impl<K: Data, V: Data, A: Data> SessionAggregate<K, V, A> {
         Arc::new(move |instantiation| {
             let store = instantiation.store::<SessionStore<K, A>>(&self.store)?;
             let outputs = instantiation.outputs::<Windowed<K>, Change<A>>()?;
-            let output = TableOutput::new(&store, outputs, self.switches.sends_old_values());
+            let output = TableOutput::new(&store, outputs, self.switches.sends_old_values())
+                .with_strategy(self.strategy);
             Ok(instantiation.node::<K, V>(SessionNode {
                 store,
                 output,
@@ -58,6 +61,7 @@ impl<K: Data, V: Data, A: Data> SessionAggregate<K, V, A> {
                 aggregation: self.aggregation.clone(),
                 merger: self.merger.clone(),
                 stream_time_ms: -1,
+                final_results: FinalResults::of(self.strategy),
             }))
         })
     }
@@ -73,6 +77,7 @@ struct SessionNode<K: Data, V, A: Data> {
     merger: Merger<K, A>,
     /// The largest timestamp that this node has seen.
     stream_time_ms: i64,
+    final_results: Option<FinalResults>,
 }
 
 impl<K: Data, V: Data, A: Data> NodeLife for SessionNode<K, V, A> {
@@ -83,17 +88,40 @@ impl<K: Data, V: Data, A: Data> NodeLife for SessionNode<K, V, A> {
 
 impl<K: Data, V: Data, A: Data> Node<K, V> for SessionNode<K, V, A> {
     fn process(&mut self, context: &mut TaskContext, record: Record<K, V>) -> Result<(), Failure> {
+        if self.key_serde.is_null(&record.key) {
+            context.drop_record();
+            return Ok(());
+        }
+        self.stream_time_ms = self.stream_time_ms.max(record.timestamp_ms);
+        let closed_ms = self
+            .stream_time_ms
+            .saturating_sub(self.windows.grace_ms)
+            .saturating_sub(self.windows.gap_ms);
+        let final_results = self.final_results.as_mut();
+        let closed = final_results.and_then(|results| results.advance(context, closed_ms));
+        let headers = closed.map(|_| record.headers.clone());
+        self.take_in(context, record, closed_ms)?;
+        match (closed, headers) {
+            (Some(closed), Some(headers)) => self.emit_closed(context, closed, &headers),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<K: Data, V: Data, A: Data> SessionNode<K, V, A> {
+    /// Takes `record` into a session, if that does not end before `closed_ms`.
+    fn take_in(
+        &self,
+        context: &mut TaskContext,
+        record: Record<K, V>,
+        closed_ms: i64,
+    ) -> Result<(), Failure> {
         let Record {
             key,
             value,
             timestamp_ms,
             headers,
         } = record;
-        if self.key_serde.is_null(&key) {
-            context.drop_record();
-            return Ok(());
-        }
-        self.stream_time_ms = self.stream_time_ms.max(timestamp_ms);
         let gap_ms = self.windows.gap_ms;
         let sessions: Vec<(Windowed<K>, A)> = self
             .store
@@ -114,10 +142,6 @@ impl<K: Data, V: Data, A: Data> Node<K, V> for SessionNode<K, V, A> {
             );
             merged = Some((self.merger.0)(&key, merged, aggregate.clone()));
         }
-        let closed_ms = self
-            .stream_time_ms
-            .saturating_sub(self.windows.grace_ms)
-            .saturating_sub(gap_ms);
         if window.end_ms < closed_ms {
             context.drop_record();
             return Ok(());
@@ -139,6 +163,36 @@ impl<K: Data, V: Data, A: Data> Node<K, V> for SessionNode<K, V, A> {
 }
 
 impl<K: Data, V, A: Data> SessionNode<K, V, A> {
+    /// Gives the results of the sessions that have closed: first ends first.
+    fn emit_closed(
+        &self,
+        context: &mut TaskContext,
+        closed: Closed,
+        headers: &Headers,
+    ) -> Result<(), Failure> {
+        // A session's end is part of it: the one that ends when time closes sessions is open.
+        let first_ms = closed.after_ms.unwrap_or(0).max(0);
+        let last_ms = closed.until_ms.saturating_sub(1);
+        if last_ms < first_ms {
+            return Ok(());
+        }
+        let sessions: Vec<(Windowed<K>, A)> = self
+            .store
+            .borrow_mut()
+            .find_closed_sessions(first_ms..=last_ms)?
+            .collect::<Result<_, _>>()?;
+        for (session, aggregate) in sessions {
+            let result = Record {
+                timestamp_ms: session.window.end_ms,
+                key: session,
+                value: Change::new(Some(aggregate), None),
+                headers: headers.clone(),
+            };
+            self.output.emit(context, result)?;
+        }
+        Ok(())
+    }
+
     /// A session has another aggregate; the time of the change is the session's end.
     fn changed(
         &self,

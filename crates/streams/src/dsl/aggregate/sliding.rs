@@ -5,10 +5,11 @@
 //! own two are made of the windows that overlap them.
 
 use super::Aggregation;
+use super::final_results::FinalResults;
 use super::windowed::WindowRows;
-use crate::dsl::SlidingWindows;
 use crate::dsl::table::TableSwitches;
 use crate::dsl::table_output::TableOutput;
+use crate::dsl::{EmitStrategy, SlidingWindows};
 use crate::error::Failure;
 use crate::processor::{Node, NodeLife, TaskContext};
 use crate::record::{Change, Data, Record, ValueAndTimestamp};
@@ -26,6 +27,7 @@ pub(crate) struct SlidingAggregate<K, V, A> {
     pub(crate) aggregate_serde: SerdeRef<A>,
     pub(crate) switches: Arc<TableSwitches>,
     pub(crate) aggregation: Aggregation<K, V, A>,
+    pub(crate) strategy: EmitStrategy,
 }
 
 impl<K: Data, V: Data, A: Data> SlidingAggregate<K, V, A> {
@@ -33,7 +35,8 @@ impl<K: Data, V: Data, A: Data> SlidingAggregate<K, V, A> {
         Arc::new(move |instantiation| {
             let store = instantiation.store::<WindowStore<K, A>>(&self.store)?;
             let outputs = instantiation.outputs::<Windowed<K>, Change<A>>()?;
-            let output = TableOutput::new(&store, outputs, self.switches.sends_old_values());
+            let output = TableOutput::new(&store, outputs, self.switches.sends_old_values())
+                .with_strategy(self.strategy);
             Ok(instantiation.node::<K, V>(SlidingNode {
                 rows: WindowRows {
                     store,
@@ -44,6 +47,7 @@ impl<K: Data, V: Data, A: Data> SlidingAggregate<K, V, A> {
                 key_serde: Arc::clone(&self.key_serde),
                 aggregation: self.aggregation.clone(),
                 stream_time_ms: -1,
+                final_results: FinalResults::of(self.strategy),
             }))
         })
     }
@@ -56,6 +60,7 @@ struct SlidingNode<K: Data, V, A: Data> {
     aggregation: Aggregation<K, V, A>,
     /// The largest timestamp that this node has seen.
     stream_time_ms: i64,
+    final_results: Option<FinalResults>,
 }
 
 impl<K: Data, V: Data, A: Data> NodeLife for SlidingNode<K, V, A> {
@@ -85,9 +90,21 @@ impl<K: Data, V: Data, A: Data> Node<K, V> for SlidingNode<K, V, A> {
             closed_ms,
         };
         match timestamp_ms < self.windows.time_difference_ms {
-            true => call.process_early(context),
-            false => call.process(context),
+            true => call.process_early(context)?,
+            false => call.process(context)?,
         }
+        let closed = self.final_results.as_mut();
+        let Some(closed) = closed.and_then(|results| results.advance(context, closed_ms)) else {
+            return Ok(());
+        };
+        // A window's end is part of it: the one that ends when time closes windows is open.
+        let ends_ms = (
+            closed.after_ms.unwrap_or(0),
+            closed.until_ms.saturating_sub(1),
+        );
+        let size_ms = self.windows.time_difference_ms;
+        self.rows
+            .emit_closed(context, &record.headers, ends_ms, size_ms)
     }
 }
 

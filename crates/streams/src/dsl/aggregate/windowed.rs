@@ -1,10 +1,12 @@
 //! Aggregations by windows that are aligned to the epoch, and by one without an end.
 
 use super::Aggregation;
+use super::final_results::FinalResults;
 use crate::dsl::table::{TableGetter, TableSwitches, TableView, ValueGetter};
 use crate::dsl::table_output::TableOutput;
-use crate::dsl::{TimeWindows, UnlimitedWindows};
+use crate::dsl::{EmitStrategy, TimeWindows, UnlimitedWindows};
 use crate::error::Failure;
+use crate::headers::Headers;
 use crate::processor::{Node, NodeLife, TaskContext};
 use crate::record::{Change, Data, Record, ValueAndTimestamp};
 use crate::serde::{SerdeRef, Window, Windowed};
@@ -45,6 +47,7 @@ pub(crate) struct WindowedAggregate<K, V, A> {
     pub(crate) aggregate_serde: SerdeRef<A>,
     pub(crate) switches: Arc<TableSwitches>,
     pub(crate) aggregation: Aggregation<K, V, A>,
+    pub(crate) strategy: EmitStrategy,
 }
 
 impl<K: Data, V: Data, A: Data> WindowedAggregate<K, V, A> {
@@ -52,7 +55,8 @@ impl<K: Data, V: Data, A: Data> WindowedAggregate<K, V, A> {
         Arc::new(move |instantiation| {
             let store = instantiation.store::<WindowStore<K, A>>(&self.store)?;
             let outputs = instantiation.outputs::<Windowed<K>, Change<A>>()?;
-            let output = TableOutput::new(&store, outputs, self.switches.sends_old_values());
+            let output = TableOutput::new(&store, outputs, self.switches.sends_old_values())
+                .with_strategy(self.strategy);
             Ok(instantiation.node::<K, V>(WindowedNode {
                 rows: WindowRows {
                     store,
@@ -63,6 +67,7 @@ impl<K: Data, V: Data, A: Data> WindowedAggregate<K, V, A> {
                 key_serde: Arc::clone(&self.key_serde),
                 aggregation: self.aggregation.clone(),
                 stream_time_ms: -1,
+                final_results: FinalResults::of(self.strategy),
             }))
         })
     }
@@ -75,6 +80,7 @@ struct WindowedNode<K: Data, V, A: Data> {
     aggregation: Aggregation<K, V, A>,
     /// The largest timestamp that this node has seen.
     stream_time_ms: i64,
+    final_results: Option<FinalResults>,
 }
 
 impl<K: Data, V: Data, A: Data> NodeLife for WindowedNode<K, V, A> {
@@ -103,7 +109,19 @@ impl<K: Data, V: Data, A: Data> Node<K, V> for WindowedNode<K, V, A> {
                     self.rows
                         .aggregate(context, &self.aggregation, &record, window)?;
                 }
-                Ok(())
+                let close_ms = self.stream_time_ms.saturating_sub(windows.grace_ms);
+                let closed = self.final_results.as_mut();
+                let Some(closed) = closed.and_then(|results| results.advance(context, close_ms))
+                else {
+                    return Ok(());
+                };
+                // A window that ends when time closes it is closed.
+                let first_ms = closed
+                    .after_ms
+                    .map_or(0, |after_ms| after_ms.saturating_add(1));
+                let ends_ms = (first_ms, closed.until_ms);
+                self.rows
+                    .emit_closed(context, &record.headers, ends_ms, windows.size_ms)
             }
             WindowsOf::Unlimited(windows) if timestamp_ms >= windows.start_ms => {
                 let window = Window::of_time(windows.start_ms, i64::MAX);
@@ -139,6 +157,36 @@ impl<K: Data, A: Data> WindowRows<K, A> {
             .borrow_mut()
             .fetch_one_as::<Timestamped>(&record.key, window.start_ms)?;
         self.take_in(context, aggregation, record, window, stored)
+    }
+
+    /// Gives the results of windows of this size that end within these times, both included: first times first.
+    pub(crate) fn emit_closed(
+        &self,
+        context: &mut TaskContext,
+        headers: &Headers,
+        (first_ms, last_ms): (i64, i64),
+        size_ms: i64,
+    ) -> Result<(), Failure> {
+        let first_ms = first_ms.saturating_sub(size_ms).max(0);
+        let last_ms = last_ms.saturating_sub(size_ms);
+        if last_ms < first_ms {
+            return Ok(());
+        }
+        let closed: Vec<_> = self
+            .store
+            .borrow_mut()
+            .fetch_closed_as::<Timestamped>(first_ms..=last_ms)?
+            .collect::<Result<_, _>>()?;
+        for (window, stored) in closed {
+            let result = Record {
+                key: window,
+                value: Change::new(Some(stored.value), None),
+                timestamp_ms: stored.timestamp_ms,
+                headers: headers.clone(),
+            };
+            self.output.emit(context, result)?;
+        }
+        Ok(())
     }
 
     /// Takes `record` into the aggregate of `window`, which so far is `stored`.

@@ -4,7 +4,7 @@ use super::KGroupedStream;
 use crate::dsl::aggregate::{Aggregation, Merger, SessionAggregate, SessionView};
 use crate::dsl::stores::session_store;
 use crate::dsl::table::TableSwitches;
-use crate::dsl::{KTable, Materialized, SessionWindows};
+use crate::dsl::{EmitStrategy, KTable, Materialized, SessionWindows};
 use crate::record::Data;
 use crate::serde::{DefaultSerde, Windowed, session_windowed};
 use std::fmt;
@@ -15,6 +15,7 @@ use std::sync::Arc;
 pub struct SessionWindowedKStream<K, V> {
     group: KGroupedStream<K, V>,
     windows: SessionWindows,
+    strategy: EmitStrategy,
 }
 
 impl<K, V> fmt::Debug for SessionWindowedKStream<K, V> {
@@ -32,11 +33,19 @@ impl<K: Data, V: Data> KGroupedStream<K, V> {
         SessionWindowedKStream {
             group: self.clone(),
             windows,
+            strategy: EmitStrategy::default(),
         }
     }
 }
 
 impl<K: Data, V: Data> SessionWindowedKStream<K, V> {
+    /// When results are given.
+    #[must_use]
+    pub const fn emit_strategy(mut self, strategy: EmitStrategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
     /// How many records each session has.
     pub fn count(&self) -> KTable<Windowed<K>, i64> {
         self.counted(Materialized::default())
@@ -159,6 +168,7 @@ impl<K: Data, V: Data> SessionWindowedKStream<K, V> {
             switches: Arc::clone(&switches),
             aggregation,
             merger,
+            strategy: self.strategy,
         }
         .factory();
         let retention_ms = self.windows.gap_ms.saturating_add(self.windows.grace_ms);
@@ -167,7 +177,7 @@ impl<K: Data, V: Data> SessionWindowedKStream<K, V> {
             &materialized,
             &key_serde,
             &value_serde,
-            retention_ms,
+            (retention_ms, self.strategy),
         );
         let (node, sources) = self.group.add_aggregate(&name, &store, make_store, factory);
         // A session may grow until the gap after its end has passed.

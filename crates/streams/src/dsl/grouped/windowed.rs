@@ -6,9 +6,12 @@ use crate::dsl::aggregate::{
 };
 use crate::dsl::stores::window_store;
 use crate::dsl::table::TableSwitches;
-use crate::dsl::{KTable, Materialized, SlidingWindows, TimeWindows, UnlimitedWindows};
+use crate::dsl::{
+    EmitStrategy, KTable, Materialized, SlidingWindows, TimeWindows, UnlimitedWindows,
+};
 use crate::record::Data;
 use crate::serde::{DefaultSerde, Windowed, time_windowed};
+use crate::state::TimeFirst;
 use crate::topology::{NodeFactory, TopologyError};
 use std::fmt;
 use std::rc::Rc;
@@ -18,6 +21,7 @@ use std::sync::Arc;
 pub struct TimeWindowedKStream<K, V> {
     group: KGroupedStream<K, V>,
     windows: Windows,
+    strategy: EmitStrategy,
 }
 
 /// Windows that an aggregation can have.
@@ -57,6 +61,7 @@ impl<K: Data, V: Data> KGroupedStream<K, V> {
         TimeWindowedKStream {
             group: self.clone(),
             windows,
+            strategy: EmitStrategy::default(),
         }
     }
 }
@@ -109,6 +114,20 @@ impl Windows {
 }
 
 impl<K: Data, V: Data> TimeWindowedKStream<K, V> {
+    /// When results are given. One window without an end never closes.
+    #[must_use]
+    pub fn emit_strategy(mut self, strategy: EmitStrategy) -> Self {
+        let never_closes = matches!(self.windows, Windows::Aligned(WindowsOf::Unlimited(_)));
+        if never_closes && strategy.on_window_close {
+            self.group.builder.check::<()>(Err(TopologyError::Operator {
+                operator: self.group.name.to_string(),
+                problem: "a window without an end never closes; emit on window update".to_owned(),
+            }));
+        }
+        self.strategy = strategy;
+        self
+    }
+
     /// How many records each key has in each window.
     pub fn count(&self) -> KTable<Windowed<K>, i64> {
         self.counted(Materialized::default())
@@ -220,6 +239,7 @@ impl<K: Data, V: Data> TimeWindowedKStream<K, V> {
                 aggregate_serde: Arc::clone(&value_serde),
                 switches: Arc::clone(&switches),
                 aggregation,
+                strategy: self.strategy,
             }
             .factory(),
             Windows::Sliding(windows) => SlidingAggregate {
@@ -229,10 +249,17 @@ impl<K: Data, V: Data> TimeWindowedKStream<K, V> {
                 aggregate_serde: Arc::clone(&value_serde),
                 switches: Arc::clone(&switches),
                 aggregation,
+                strategy: self.strategy,
             }
             .factory(),
         };
-        let times = (self.windows.size_ms(), self.windows.retention_ms());
+        let time_first = match (self.strategy.on_window_close, self.windows) {
+            (false, _) => TimeFirst::No,
+            (true, Windows::Aligned(_)) => TimeFirst::WithoutIndex,
+            (true, Windows::Sliding(_)) => TimeFirst::WithIndex,
+        };
+        let windows = self.windows;
+        let times = (windows.size_ms(), windows.retention_ms(), time_first);
         let make_store = window_store(&store, &materialized, &key_serde, &value_serde, times);
         let (node, sources) = self.group.add_aggregate(&name, &store, make_store, factory);
         builder.set_window_grace_ms(node, self.windows.grace_ms());
