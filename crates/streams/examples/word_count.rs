@@ -9,6 +9,8 @@
 //! A second argument is the state directory; give each instance on one machine its own. The program ends when its
 //! standard input does.
 
+#![allow(clippy::print_stdout, reason = "an example talks to who runs it")]
+
 use riverrun_streams::dsl::{Materialized, StreamsBuilder};
 use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee, StreamsConfig};
 use std::io::Read as _;

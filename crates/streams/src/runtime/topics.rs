@@ -36,21 +36,7 @@ impl ApplicationTopics {
                 (internal.partitions, internal.configs.clone()),
             );
         }
-        for sources in &topology.copartitioned {
-            let names = sources
-                .iter()
-                .filter_map(|index| match &topology.nodes[*index].kind {
-                    NodeKind::Source {
-                        topics: SourceTopics::Named(names),
-                        ..
-                    } => Some(names),
-                    _ => None,
-                })
-                .flatten()
-                .map(|name| topology.full_topic(application_id, name).to_string())
-                .collect();
-            topics.copartitioned.push(names);
-        }
+        topics.copartitioned = copartitioned(topology, application_id);
         for subtopology in topology.subtopologies() {
             if subtopology.is_global {
                 return Err(StreamsError::Other(
@@ -264,6 +250,28 @@ impl ApplicationTopics {
         }
         Ok(())
     }
+}
+
+/// The full names of the topics whose records meet.
+fn copartitioned(topology: &Topology, application_id: &str) -> Vec<BTreeSet<String>> {
+    let names = |index: &usize| match &topology.nodes[*index].kind {
+        NodeKind::Source {
+            topics: SourceTopics::Named(names),
+            ..
+        } => names.clone(),
+        _ => Vec::new(),
+    };
+    topology
+        .copartitioned
+        .iter()
+        .map(|sources| {
+            sources
+                .iter()
+                .flat_map(names)
+                .map(|name| topology.full_topic(application_id, &name).to_string())
+                .collect()
+        })
+        .collect()
 }
 
 fn new_topic(
