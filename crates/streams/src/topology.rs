@@ -19,6 +19,7 @@ mod global;
 mod instantiation;
 mod java_hash;
 mod java_tree;
+mod picture;
 mod sink;
 mod source;
 mod stores;
