@@ -96,6 +96,10 @@ pub enum StreamsError {
         /// The type it asks for.
         kind: &'static str,
     },
+    /// The group or the transaction coordinator takes this member for gone: its tasks are others' now. What was not
+    /// committed is given up, and the thread begins again.
+    #[error("the thread's tasks are another member's now: {0}")]
+    TaskMigrated(String),
     /// Something that does not belong to one record.
     #[error("{0}")]
     Other(String),

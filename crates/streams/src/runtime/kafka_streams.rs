@@ -7,6 +7,7 @@ use super::topics::ApplicationTopics;
 use crate::error::StreamsError;
 use crate::topology::Topology;
 use parking_lot::Mutex;
+use riverrun_client::ErrorCode;
 use riverrun_client::admin::{Admin, AdminConfig};
 use std::fmt;
 use std::sync::Arc;
@@ -230,8 +231,24 @@ impl Drop for KafkaStreams {
     }
 }
 
-/// An error of a client.
+/// An error of a client. Who was fenced, or has lost its place in the group, has lost its tasks.
 #[allow(clippy::needless_pass_by_value, reason = "for `map_err`")]
 pub(super) fn client_error(error: riverrun_client::Error) -> StreamsError {
-    StreamsError::Other(error.to_string())
+    use riverrun_client::Error;
+    let has_migrated = match &error {
+        Error::TransactionFailed(_) | Error::ProducerFailed(_) | Error::TransactionAborted => true,
+        Error::Refused { code, .. } => matches!(
+            code,
+            ErrorCode::IllegalGeneration
+                | ErrorCode::UnknownMemberId
+                | ErrorCode::FencedInstanceId
+                | ErrorCode::InvalidProducerEpoch
+                | ErrorCode::ProducerFenced
+        ),
+        _ => false,
+    };
+    match has_migrated {
+        true => StreamsError::TaskMigrated(error.to_string()),
+        false => StreamsError::Other(error.to_string()),
+    }
 }

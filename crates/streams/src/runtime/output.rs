@@ -22,7 +22,7 @@ pub(super) struct Output {
 /// What the producer has told since the last commit.
 #[derive(Default)]
 struct Acknowledged {
-    first_error: Option<String>,
+    first_error: Option<StreamsError>,
     /// The last offset of each changelog's partition.
     changelogs: BTreeMap<(Arc<str>, i32), i64>,
 }
@@ -85,7 +85,12 @@ impl Output {
                     let error: riverrun_client::Error = error;
                     acknowledged
                         .first_error
-                        .get_or_insert_with(|| format!("cannot write to topic `{topic}`: {error}"));
+                        .get_or_insert_with(|| match client_error(error) {
+                            StreamsError::Other(error) => StreamsError::Other(format!(
+                                "cannot write to topic `{topic}`: {error}"
+                            )),
+                            migrated => migrated,
+                        });
                 }
             }
         };
@@ -121,7 +126,7 @@ impl Output {
     /// Whether everything that was answered so far is acknowledged.
     pub(super) fn check(&self) -> Result<(), StreamsError> {
         match self.acknowledged.lock().first_error.take() {
-            Some(error) => Err(StreamsError::Other(error)),
+            Some(error) => Err(error),
             None => Ok(()),
         }
     }

@@ -10,12 +10,12 @@ use crate::assignor;
 use crate::error::StreamsError;
 use crate::formats::group::{LATEST_OFFSET, LATEST_VERSION, MemberSubscription, TaskId};
 use crate::topology::Topology;
-use riverrun_client::TopicPartition;
 use riverrun_client::consumer::{
     Assignment, Assignor, Consumer, ConsumerConfig, IsolationLevel, Member, OffsetReset, Offsets,
     PartitionAssignor, RebalanceListener, Records, Topics,
 };
 use riverrun_client::producer::{Producer, ProducerConfig};
+use riverrun_client::{Error, ErrorCode, TopicPartition};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -161,11 +161,23 @@ impl StreamThread {
     }
 
     async fn live(setup: Arc<ThreadSetup>) -> Result<(), StreamsError> {
-        let mut thread = Self::open(&setup).await?;
-        let lived = thread.process_until_shutdown().await;
-        let in_order = lived.is_ok();
-        let closed = thread.close(in_order).await;
-        lived.and(closed)
+        loop {
+            let mut thread = Self::open(&setup).await?;
+            let lived = thread.process_until_shutdown().await;
+            let closed = thread.close(lived.is_ok()).await;
+            match lived {
+                Err(StreamsError::TaskMigrated(reason))
+                    if !setup.shared.shutdown.load(Ordering::Relaxed) =>
+                {
+                    tracing::warn!(
+                        reason,
+                        "the thread's tasks are another member's: it begins again"
+                    );
+                    setup.shared.set(setup.index, State::Rebalancing);
+                }
+                lived => return lived.and(closed),
+            }
+        }
     }
 
     async fn open(setup: &Arc<ThreadSetup>) -> Result<Self, StreamsError> {
@@ -273,7 +285,14 @@ impl StreamThread {
                 tokio::select! {
                     biased;
                     Some(told) = news.recv() => hear(worker, told).await?,
-                    committed = &mut committing => break committed.map_err(client_error)?,
+                    committed = &mut committing => match committed {
+                        // Who dies before the next commit leaves these records to be processed again.
+                        Err(Error::Refused { code: ErrorCode::RebalanceInProgress, .. }) => {
+                            tracing::info!("the group rebalances: offsets are committed later");
+                            break;
+                        }
+                        committed => break committed.map_err(client_error)?,
+                    },
                 }
             }
         }
