@@ -338,10 +338,12 @@ async fn hear(worker: &mut Worker, told: News) -> Result<(), StreamsError> {
             let _ = answer.send(offsets);
             Ok(())
         }
-        News::Lost(partitions) => {
-            worker.output.abort().await;
-            worker.close_tasks_of(&partitions)
-        }
+        // What the stores have of the open transaction must not outlive it: the thread begins again, and leaves them as
+        // not closed.
+        News::Lost(partitions) => Err(StreamsError::TaskMigrated(format!(
+            "the group has given {} of its partitions away",
+            partitions.len()
+        ))),
     }
 }
 
