@@ -27,10 +27,11 @@ struct Restoring {
 /// Restores stores from their changelogs: topic and partition, and the store.
 pub(super) async fn restore(
     consumer: &mut Consumer,
+    ends: &Consumer,
     stores: Vec<LoggedStore>,
     should_stop: impl Fn() -> bool,
 ) -> Result<(), StreamsError> {
-    let mut waiting = begin(consumer, stores).await?;
+    let mut waiting = begin(consumer, ends, stores).await?;
     while !waiting.is_empty() && !should_stop() {
         let records = consumer
             .poll(Duration::from_millis(100))
@@ -80,6 +81,7 @@ pub(super) async fn restore(
 /// Finds out what is missing, and makes the consumer read it.
 async fn begin(
     consumer: &mut Consumer,
+    ends: &Consumer,
     stores: Vec<LoggedStore>,
 ) -> Result<BTreeMap<TopicPartition, Restoring>, StreamsError> {
     let partitions: Vec<TopicPartition> = stores
@@ -89,10 +91,9 @@ async fn begin(
     if partitions.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let ends = consumer
-        .end_offsets(&partitions)
-        .await
-        .map_err(client_error)?;
+    // `ends` reads what is not committed, too: a transaction that is being committed may have its marker still to come
+    // in a changelog, and its input offsets count already. Reading to this end waits for the marker.
+    let ends = ends.end_offsets(&partitions).await.map_err(client_error)?;
     let begins = consumer
         .beginning_offsets(&partitions)
         .await

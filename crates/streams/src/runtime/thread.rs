@@ -41,6 +41,8 @@ pub(super) struct StreamThread {
     setup: Arc<ThreadSetup>,
     consumer: Consumer,
     restorer: Consumer,
+    /// Tells where changelogs end, whether that is committed or not.
+    ends: Consumer,
     worker: Worker,
     news: mpsc::UnboundedReceiver<News>,
 }
@@ -189,7 +191,8 @@ impl StreamThread {
             producer.init_transactions().await.map_err(client_error)?;
         }
         let mut consumer = consumer(setup, &thread_name)?;
-        let restorer = restorer(config, &thread_name)?;
+        let ends = restorer(config, &thread_name, IsolationLevel::ReadUncommitted)?;
+        let restorer = restorer(config, &thread_name, isolation(config))?;
         let (sender, news) = mpsc::unbounded_channel();
         consumer.set_rebalance_listener(Listener { news: sender });
         consumer
@@ -199,6 +202,7 @@ impl StreamThread {
             setup: Arc::clone(setup),
             consumer,
             restorer,
+            ends,
             worker: Worker::new(setup, Output::new(producer, is_transactional)),
             news,
         })
@@ -217,7 +221,7 @@ impl StreamThread {
             if self.worker.has_unrestored() {
                 self.state(State::Rebalancing);
                 self.worker
-                    .restore(&mut self.restorer, &self.consumer)
+                    .restore((&mut self.restorer, &self.ends), &self.consumer)
                     .await?;
             }
             if self.worker.task_count() > 0 || !self.consumer.assignment().is_empty() {
@@ -364,9 +368,7 @@ fn consumer(setup: &ThreadSetup, thread: &str) -> Result<Consumer, StreamsError>
     config.max_poll_records = streams.max_poll_records;
     config.session_timeout_ms = streams.session_timeout_ms;
     config.heartbeat_interval_ms = streams.heartbeat_interval_ms;
-    if streams.processing_guarantee == ProcessingGuarantee::ExactlyOnceV2 {
-        config.isolation_level = IsolationLevel::ReadCommitted;
-    }
+    config.isolation_level = isolation(streams);
     config.assignors = vec![Assignor::Other(Arc::new(StreamsAssignor {
         topics: Arc::clone(&setup.topics),
         process_id: setup.process_id,
@@ -375,7 +377,18 @@ fn consumer(setup: &ThreadSetup, thread: &str) -> Result<Consumer, StreamsError>
     Consumer::new(config).map_err(client_error)
 }
 
-fn restorer(streams: &StreamsConfig, thread: &str) -> Result<Consumer, StreamsError> {
+fn isolation(streams: &StreamsConfig) -> IsolationLevel {
+    match streams.processing_guarantee {
+        ProcessingGuarantee::AtLeastOnce => IsolationLevel::ReadUncommitted,
+        ProcessingGuarantee::ExactlyOnceV2 => IsolationLevel::ReadCommitted,
+    }
+}
+
+fn restorer(
+    streams: &StreamsConfig,
+    thread: &str,
+    isolation: IsolationLevel,
+) -> Result<Consumer, StreamsError> {
     let mut config = ConsumerConfig {
         client: streams.client.clone(),
         ..ConsumerConfig::default()
@@ -388,9 +401,7 @@ fn restorer(streams: &StreamsConfig, thread: &str) -> Result<Consumer, StreamsEr
     config.allow_auto_create_topics = false;
     config.auto_offset_reset = OffsetReset::Earliest;
     config.max_poll_records = streams.max_poll_records;
-    if streams.processing_guarantee == ProcessingGuarantee::ExactlyOnceV2 {
-        config.isolation_level = IsolationLevel::ReadCommitted;
-    }
+    config.isolation_level = isolation;
     Consumer::new(config).map_err(client_error)
 }
 

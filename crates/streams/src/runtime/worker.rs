@@ -158,7 +158,7 @@ impl Worker {
     /// Restores the stores of new tasks, and takes up where they were committed. True once every task can process.
     pub(super) async fn restore(
         &mut self,
-        restorer: &mut Consumer,
+        (restorer, ends): (&mut Consumer, &Consumer),
         consumer: &Consumer,
     ) -> Result<(), StreamsError> {
         let new = std::mem::take(&mut self.unrestored);
@@ -185,7 +185,7 @@ impl Worker {
             .map(|(topic, partition, _, store)| (topic, partition, store))
             .collect();
         let shutdown = &self.setup.shared.shutdown;
-        restore(restorer, stores, || shutdown.load(Ordering::Relaxed)).await?;
+        restore(restorer, ends, stores, || shutdown.load(Ordering::Relaxed)).await?;
         let partitions: Vec<TopicPartition> = self.partitions.iter().cloned().collect();
         let committed = consumer
             .committed(&partitions)
