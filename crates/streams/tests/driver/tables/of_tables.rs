@@ -1,6 +1,6 @@
 //! Tables alone: of topics and streams, filtered, mapped, grouped.
 
-use crate::harness::{Texts, check, kept, table, versioned};
+use super::harness::{Texts, check, kept, table, versioned};
 use riverrun_streams::Failure;
 use riverrun_streams::dsl::{Grouped, Materialized, Named, TransformContext, ValueTransformer};
 use riverrun_streams::serde::{nullable, text};

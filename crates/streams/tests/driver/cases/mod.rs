@@ -1,8 +1,6 @@
 //! Cases that were run by Apache Kafka 4.3.1's `TopologyTestDriver`: the same records give the same results, and the
 //! same rows in changelogs.
 
-#![allow(dead_code, reason = "each test uses some of it")]
-
 use bytes::Bytes;
 use riverrun_streams::dsl::KTable;
 use riverrun_streams::headers::Headers;

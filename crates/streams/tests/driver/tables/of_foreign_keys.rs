@@ -1,6 +1,6 @@
 //! Joins of tables where a value of the left one names a key of the right one.
 
-use crate::harness::{Texts, check, table, versioned};
+use super::harness::{Texts, check, table, versioned};
 use bytes::Bytes;
 use riverrun_streams::dsl::{Materialized, StreamsBuilder, TableJoined};
 use riverrun_streams::record::Record;

@@ -1,8 +1,6 @@
 //! Aggregations of several groups, through the test driver.
 
-mod cases;
-
-use cases::{Error, Text, write_windows};
+use crate::cases::{Error, Text, write_windows};
 use riverrun_streams::dsl::{
     Materialized, Named, SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows,
 };
@@ -45,12 +43,12 @@ fn driver_of(fields: &[&str]) -> Result<TopologyTestDriver, Error> {
             write_windows(&windowed.aggregate_with(String::new, merger, kept));
         }
     }
-    cases::driver(&builder.build()?)
+    crate::cases::driver(&builder.build()?)
 }
 
 #[test]
 fn cogroup_gives_what_kafka_streams_gives() -> Result<(), Error> {
-    cases::run(include_str!("cases/cogroup.txt"), "", driver_of)
+    crate::cases::run(include_str!("cases/cogroup.txt"), "", driver_of)
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! Windowed aggregations that emit when windows close, through the test driver.
 
-mod cases;
-
-use cases::{Error, Text, write_windows};
+use crate::cases::{Error, Text, write_windows};
 use riverrun_streams::dsl::{
     EmitStrategy, Materialized, SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows,
     UnlimitedWindows,
@@ -43,13 +41,13 @@ fn driver_of(fields: &[&str]) -> Result<TopologyTestDriver, Error> {
         }
     };
     write_windows(&counts);
-    cases::driver(&builder.build()?)
+    crate::cases::driver(&builder.build()?)
 }
 
 #[test]
 fn windows_that_close_give_what_kafka_streams_gives() -> Result<(), Error> {
     let no_changelog = "none of this name";
-    cases::run(
+    crate::cases::run(
         include_str!("cases/emit_strategy.txt"),
         no_changelog,
         driver_of,

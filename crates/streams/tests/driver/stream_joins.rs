@@ -1,8 +1,6 @@
 //! Joins of two streams, through the test driver.
 
-mod cases;
-
-use cases::{Error, Text, shown};
+use crate::cases::{Error, Text, shown};
 use riverrun_streams::dsl::{JoinWindows, KStream, StreamJoined, StreamsBuilder};
 use riverrun_streams::processor::EmitIntervals;
 use riverrun_streams::test_driver::{TestDriverConfig, TopologyTestDriver};
@@ -41,7 +39,7 @@ fn driver_of(fields: &[&str]) -> Result<TopologyTestDriver, Error> {
 
 #[test]
 fn joins_give_what_kafka_streams_gives() -> Result<(), Error> {
-    cases::run(include_str!("cases/stream_joins.txt"), "", driver_of)
+    crate::cases::run(include_str!("cases/stream_joins.txt"), "", driver_of)
 }
 
 /// The topology of a join of two streams whose keys were changed.

@@ -1,6 +1,6 @@
 //! Joins of tables by their keys, of streams with tables, of streams with global tables.
 
-use crate::harness::{Texts, check, table, versioned};
+use super::harness::{Texts, check, table, versioned};
 use riverrun_streams::dsl::{Joined, KStream, Materialized, Named, StreamsBuilder};
 use riverrun_streams::serde::text;
 use riverrun_streams::topology::Consumed;

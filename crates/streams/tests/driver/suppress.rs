@@ -1,8 +1,6 @@
 //! Suppress, through the test driver.
 
-mod cases;
-
-use cases::{Error, Text, write_windows};
+use crate::cases::{Error, Text, write_windows};
 use riverrun_streams::dsl::{
     BufferConfig, Grouped, KTable, Materialized, SessionWindows, SlidingWindows, StreamsBuilder,
     Suppressed, TimeWindows,
@@ -71,12 +69,12 @@ fn driver_of(fields: &[&str]) -> Result<TopologyTestDriver, Error> {
                 .to("out");
         }
     }
-    cases::driver(&builder.build()?)
+    crate::cases::driver(&builder.build()?)
 }
 
 #[test]
 fn suppress_gives_what_kafka_streams_gives() -> Result<(), Error> {
-    cases::run(include_str!("cases/suppress.txt"), "SUPPRESS", driver_of)
+    crate::cases::run(include_str!("cases/suppress.txt"), "SUPPRESS", driver_of)
 }
 
 #[test]

@@ -1,0 +1,13 @@
+//! Topologies through the test driver, many of them beside what Apache Kafka 4.3.1's own driver has written. One
+//! program: each further one is linked and costs a cold build a second or two.
+
+mod aggregations;
+mod cases;
+mod cogroup;
+mod emit_strategy;
+mod operators;
+mod optimization;
+mod stateless;
+mod stream_joins;
+mod suppress;
+mod tables;
