@@ -3,8 +3,8 @@
 use crate::Topologies;
 use crate::streams::{Stream, stream};
 use riverrun_streams::dsl::{
-    Grouped, KTable, Materialized, Named, SessionWindows, SlidingWindows, StreamsBuilder,
-    TimeWindows,
+    BufferConfig, Grouped, KTable, Materialized, Named, SessionWindows, SlidingWindows,
+    StreamsBuilder, Suppressed, TimeWindows,
 };
 use riverrun_streams::serde::DefaultSerde;
 use riverrun_streams::topology::Consumed;
@@ -18,6 +18,8 @@ pub(crate) fn add(all: &Topologies) {
     add_groups_of_tables(all);
     add_counts(all);
     add_windows(all);
+    add_cogroup(all);
+    add_suppressed(all);
     add_optimized(all);
 }
 
@@ -104,6 +106,11 @@ fn add_counts(all: &Topologies) {
         let counts = grouped.count_with(Materialized::named("counts"));
         counts.to_stream().to("out");
     });
+    all.dsl("count-named", |builder| {
+        let grouped = words(builder).group_by_with(|_, value| value.clone(), Grouped::named("g"));
+        let counts = grouped.count_with((Named::new("cnt"), kept()));
+        counts.to_stream().to("out");
+    });
     all.dsl("two-aggregations", two_aggregations);
     all.dsl("two-aggregations-named", |builder| {
         let grouped = stream(builder, "in")
@@ -132,6 +139,40 @@ fn add_windows(all: &Topologies) {
             .windowed_by(TimeWindows::of_size_with_no_grace(MINUTE_MS))
             .count_with(kept());
         sliding.to_stream().for_each(|_, _| {});
+    });
+}
+
+fn add_cogroup(all: &Topologies) {
+    all.dsl("cogroup", |builder| {
+        let first = stream(builder, "in").group_by_key();
+        let second = stream(builder, "other").group_by(|_, value| value.clone());
+        first
+            .cogroup(|_, _, aggregate: String| aggregate)
+            .cogroup(&second, |_, _, aggregate| aggregate)
+            .aggregate(String::new)
+            .to_stream()
+            .to("out");
+    });
+}
+
+fn add_suppressed(all: &Topologies) {
+    let until_time_limit = || Suppressed::until_time_limit(MINUTE_MS, BufferConfig::unbounded());
+    all.dsl("table-suppress", |builder| {
+        let held = table(builder, "in").suppress(until_time_limit());
+        held.to_stream().to("out");
+    });
+    all.dsl("table-suppress-named", |builder| {
+        let held = table(builder, "in").suppress(until_time_limit().with_name("held"));
+        held.to_stream().to("out");
+    });
+    all.dsl("window-suppress", |builder| {
+        stream(builder, "in")
+            .group_by_key()
+            .windowed_by(TimeWindows::of_size_with_no_grace(MINUTE_MS))
+            .count()
+            .suppress(Suppressed::until_window_closes(BufferConfig::unbounded()))
+            .to_stream()
+            .for_each(|_, _| {});
     });
 }
 

@@ -289,6 +289,9 @@ impl Builder {
         if config.optimization.merge_repartition_topics {
             inner.graph.merge_repartitions();
         }
+        if config.optimization.single_store_self_join {
+            inner.graph.merge_self_joins();
+        }
         let mut topology = Topology::new();
         inner.graph.write(&mut topology, config)?;
         if config.ensure_explicit_internal_resource_naming {

@@ -39,6 +39,8 @@ pub(crate) struct GraphNode {
     pub(crate) source: Option<GraphSource>,
     /// It is a repartition that may become one with others: makes the one that stands for all of them.
     pub(crate) merged: Option<MakeMerged>,
+    /// It is a join of two streams: how it is written if they are one, below the first of the nodes that keep them.
+    pub(crate) self_join: Option<WriteNode>,
     /// The types of the keys and values that its children take.
     pub(crate) types: Option<TypeId>,
     parents: Vec<GraphNodeId>,
@@ -83,6 +85,7 @@ impl GraphNode {
             write: Rc::new(write),
             source: None,
             merged: None,
+            self_join: None,
             types: None,
             parents: Vec::new(),
             children: Vec::new(),
@@ -96,6 +99,12 @@ impl GraphNode {
     /// Its children take keys of `K` and values of `V`.
     pub(crate) fn giving<K: Data, V: Data>(mut self) -> Self {
         self.types = Some(TypeId::of::<(K, V)>());
+        self
+    }
+
+    /// It is written so if it joins a stream with itself.
+    pub(crate) fn with_self_join(mut self, write: WriteNode) -> Self {
+        self.self_join = Some(write);
         self
     }
 
@@ -169,6 +178,10 @@ impl Graph {
     pub(crate) fn ids(&self) -> Vec<GraphNodeId> {
         let ids = (0..self.nodes.len()).map(GraphNodeId);
         ids.filter(|id| !self.nodes[id.0].is_removed).collect()
+    }
+
+    pub(crate) fn node_mut(&mut self, id: GraphNodeId) -> &mut GraphNode {
+        &mut self.nodes[id.0]
     }
 
     pub(crate) fn node(&self, id: GraphNodeId) -> &GraphNode {

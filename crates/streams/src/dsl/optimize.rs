@@ -3,11 +3,13 @@
 //! ```text
 //!   always                      streams of the same topics get one source
 //!   merge.repartition.topics    repartitions of one key get one topic, directly below the node that makes the key
+//!   single.store.self.join      a stream that is joined with itself is kept once
 //! ```
 
 use super::graph::{Graph, GraphNodeId};
 use crate::topology::{SourceTopics, TopologyError};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// A node that makes keys, and the repartitions by these keys that stand below it.
@@ -188,6 +190,23 @@ impl Graph {
             self.remove(repartition, merged);
         }
         self.add_edge(makes_key, merged);
+    }
+
+    /// A join of a stream with itself stands below one node that keeps the stream.
+    pub(crate) fn merge_self_joins(&mut self) {
+        for id in self.ids() {
+            let node = self.node(id);
+            let (Some(write), [this, other]) = (&node.self_join, node.parents()) else {
+                continue;
+            };
+            let (write, this, other) = (Rc::clone(write), *this, *other);
+            if self.node(this).parents() != self.node(other).parents() {
+                continue;
+            }
+            self.remove_edge(other, id);
+            self.remove(other, this);
+            self.node_mut(id).write = write;
+        }
     }
 
     /// The child of `above` on the way to `below`, which may be `below` itself.

@@ -7,13 +7,15 @@
 //!                each join looks into the other side's store
 //! ```
 //!
-//! In a left or outer join both also share a store of records that have found no partner yet.
+//! In a left or outer join both also share a store of records that have found no partner yet. A stream that is joined
+//! with itself needs no second store, if the application wants that (`single.store.self.join`).
 
 mod join_node;
+mod self_join;
 mod waiting;
 mod window_node;
 
-use super::graph::GraphTraits;
+use super::graph::{GraphTraits, WriteNode};
 use super::stores::MakeStore;
 use super::stream::SourceNames;
 use super::stream_joined::StreamJoined;
@@ -24,7 +26,9 @@ use crate::serde::{DefaultSerde, SerdeRef};
 use crate::state::outer_join::JoinSerdes;
 use crate::topology::{NodeFactory, Topology, TopologyError, check_name, stateless_factory};
 use join_node::{JoiningSide, LeftSide, RightSide};
+use self_join::{SelfJoin, of_one_type};
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::sync::Arc;
 use waiting::unmatched_store;
 use window_node::window_node_factory;
@@ -351,8 +355,9 @@ impl<K: Data, V1: Data, V2: Data, VR: Data> Join<K, V1, V2, VR> {
                 outputs.forward(context, record)
             },
         );
+        let of_itself = self.self_join(&names, &stores);
         let name = Arc::clone(&names.merge);
-        GraphNode::new(
+        let node = GraphNode::new(
             &name,
             traits,
             move |topology: &mut Topology, written: &Written<'_>| {
@@ -386,7 +391,31 @@ impl<K: Data, V1: Data, V2: Data, VR: Data> Join<K, V1, V2, VR> {
                 let sources: Vec<Arc<str>> = sources.iter().cloned().collect();
                 topology.copartition(&sources)
             },
-        )
+        );
+        match of_itself {
+            Some(write) => node.with_self_join(write),
+            None => node,
+        }
+    }
+
+    /// How the join is written if both sides are one stream.
+    fn self_join(&self, names: &JoinNames, stores: &Stores) -> Option<WriteNode> {
+        let factory = SelfJoin {
+            store: Arc::clone(&names.this_store),
+            windows: self.windows,
+            key_serde: Arc::clone(&self.key_serde),
+            value_serde: Arc::clone(&self.left_serde),
+            function: of_one_type(&self.function)?,
+        }
+        .factory();
+        let (name, make_store) = (Arc::clone(&names.merge), Arc::clone(&stores.this));
+        Some(Rc::new(move |topology, written| {
+            let [windowed] = written.parents else {
+                unreachable!("a join of a stream with itself stands below one windowed node");
+            };
+            topology.add_processor_node(&name, written.parents, Arc::clone(&factory))?;
+            topology.add_state_store(make_store(written.stores), &[windowed, &name])
+        }))
     }
 
     fn stores(&self, names: &JoinNames, joined: &StreamJoined<K, V1, V2>) -> Stores {

@@ -3,7 +3,7 @@
 use super::KGroupedStream;
 use crate::dsl::aggregate::{Aggregation, Merger, SessionAggregate, SessionView};
 use crate::dsl::stores::session_store;
-use crate::dsl::table::TableSwitches;
+use crate::dsl::table::{TableSettings, TableSwitches};
 use crate::dsl::{EmitStrategy, KTable, Materialized, SessionWindows};
 use crate::record::Data;
 use crate::serde::{DefaultSerde, Windowed, session_windowed};
@@ -48,22 +48,28 @@ impl<K: Data, V: Data> SessionWindowedKStream<K, V> {
 
     /// How many records each session has.
     pub fn count(&self) -> KTable<Windowed<K>, i64> {
-        self.counted(Materialized::default())
+        self.counted(TableSettings::default())
     }
 
-    /// How many records each session has, kept as `materialized` says.
-    pub fn count_with(&self, materialized: Materialized<K, i64>) -> KTable<Windowed<K>, i64> {
-        if materialized.name.is_none() {
+    /// How many records each session has, named and kept as `settings` say.
+    pub fn count_with(
+        &self,
+        settings: impl Into<TableSettings<K, i64>>,
+    ) -> KTable<Windowed<K>, i64> {
+        let settings = settings.into();
+        let kept = settings.materialized.as_ref();
+        if kept.is_some_and(|kept| kept.name.is_none()) {
             // Kafka Streams draws a number here that it does not use.
             self.group.builder.new_store_name("KSTREAM-AGGREGATE-");
         }
-        self.counted(materialized)
+        self.counted(settings)
     }
 
-    fn counted(&self, materialized: Materialized<K, i64>) -> KTable<Windowed<K>, i64> {
+    fn counted(&self, settings: TableSettings<K, i64>) -> KTable<Windowed<K>, i64> {
+        let (name, materialized) = settings.name_and_kept();
         let value_serde = materialized.values();
         self.aggregated(
-            "KSTREAM-AGGREGATE-",
+            (name, "KSTREAM-AGGREGATE-"),
             materialized.with_value_serde(value_serde),
             Aggregation::new(|_: &K, _: V, count: Option<i64>| Ok(count.unwrap_or(0) + 1)),
             Merger::new(|_: &K, left: Option<i64>, right: i64| left.unwrap_or(0) + right),
@@ -75,15 +81,16 @@ impl<K: Data, V: Data> SessionWindowedKStream<K, V> {
         &self,
         reducer: impl Fn(&V, &V) -> V + Send + Sync + 'static,
     ) -> KTable<Windowed<K>, V> {
-        self.reduce_with(reducer, Materialized::default())
+        self.reduce_with(reducer, TableSettings::default())
     }
 
-    /// As `reduce`, kept as `materialized` says.
+    /// As `reduce`, named and kept as `settings` say.
     pub fn reduce_with(
         &self,
         reducer: impl Fn(&V, &V) -> V + Send + Sync + 'static,
-        materialized: Materialized<K, V>,
+        settings: impl Into<TableSettings<K, V>>,
     ) -> KTable<Windowed<K>, V> {
+        let (name, materialized) = settings.into().name_and_kept();
         let value_serde = materialized
             .value_serde
             .clone()
@@ -91,7 +98,7 @@ impl<K: Data, V: Data> SessionWindowedKStream<K, V> {
         let reducer = Arc::new(reducer);
         let merging = Arc::clone(&reducer);
         self.aggregated(
-            "KSTREAM-REDUCE-",
+            (name, "KSTREAM-REDUCE-"),
             materialized.with_value_serde(value_serde),
             Aggregation::new(move |_: &K, value: V, reduced: Option<V>| {
                 Ok(match reduced {
@@ -117,18 +124,19 @@ impl<K: Data, V: Data> SessionWindowedKStream<K, V> {
         self.aggregate_with(initializer, aggregator, merger, materialized)
     }
 
-    /// As `aggregate`, kept as `materialized` says, which must have a serde for the aggregate.
+    /// As `aggregate`, named and kept as `settings` say, which must have a serde for the aggregate.
     pub fn aggregate_with<A: Data>(
         &self,
         initializer: impl Fn() -> A + Send + Sync + 'static,
         aggregator: impl Fn(&K, &V, A) -> A + Send + Sync + 'static,
         merger: impl Fn(&K, A, A) -> A + Send + Sync + 'static,
-        materialized: Materialized<K, A>,
+        settings: impl Into<TableSettings<K, A>>,
     ) -> KTable<Windowed<K>, A> {
+        let (name, materialized) = settings.into().name_and_kept();
         let initializer = Arc::new(initializer);
         let first = Arc::clone(&initializer);
         self.aggregated(
-            "KSTREAM-AGGREGATE-",
+            (name, "KSTREAM-AGGREGATE-"),
             materialized,
             Aggregation::new(move |key: &K, value: V, aggregate: Option<A>| {
                 Ok(aggregator(
@@ -145,7 +153,7 @@ impl<K: Data, V: Data> SessionWindowedKStream<K, V> {
 
     fn aggregated<A: Data>(
         &self,
-        prefix: &str,
+        (name, prefix): (Option<String>, &str),
         mut materialized: Materialized<K, A>,
         aggregation: Aggregation<K, V, A>,
         merger: Merger<K, A>,
@@ -153,7 +161,7 @@ impl<K: Data, V: Data> SessionWindowedKStream<K, V> {
         let builder = &self.group.builder;
         let queryable_store = materialized.name.as_deref().map(Arc::from);
         let store = self.group.store_name(materialized.name.as_deref(), prefix);
-        let name = builder.new_name(prefix);
+        let name = builder.node_name(name.as_deref(), prefix);
         let value_serde = builder.required(&name, materialized.value_serde.clone());
         let key_serde = materialized
             .key_serde

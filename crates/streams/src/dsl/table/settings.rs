@@ -39,6 +39,13 @@ impl<K, V> Default for TableSettings<K, V> {
     }
 }
 
+impl<K, V> TableSettings<K, V> {
+    /// The name, and how the table of an operator is kept that always keeps it.
+    pub(crate) fn name_and_kept(self) -> (Option<String>, Materialized<K, V>) {
+        (self.name, self.materialized.unwrap_or_default())
+    }
+}
+
 impl<K, V> From<Named> for TableSettings<K, V> {
     fn from(Named(name): Named) -> Self {
         Self {

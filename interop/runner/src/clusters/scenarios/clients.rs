@@ -54,9 +54,9 @@ const KGO_TESTS: [&str; 2] = ["TestGroupETL", "TestTxnEtl"];
 const KGO_SKIPPED: &str = "^(TestGroupETL|TestTxnEtl)$/^sticky$/^848$/^static$";
 const KGO_RECORDS: (&str, &str) = ("5000", "100000");
 /// What they say first when the coordinator of a classic group has moved while members join. Between JoinGroup and
-/// SyncGroup, the next one does not know the generation. In a JoinGroup that has waited longer than the session timeout,
-/// franz-go does not ask for the next one. By the protocol the members join again, and these tests fail. They are
-/// repeated.
+/// SyncGroup, the next one does not know the generation. In a JoinGroup that has waited longer than the session
+/// timeout, franz-go does not ask for the next one. By the protocol the members join again, and these tests fail. They
+/// are repeated.
 const KGO_MOVED: [&str; 3] = [
     "unable to join group session: ILLEGAL_GENERATION",
     "unable to join group session: UNKNOWN_MEMBER_ID",

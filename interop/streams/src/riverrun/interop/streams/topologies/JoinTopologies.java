@@ -25,6 +25,7 @@ final class JoinTopologies {
         addTables(all);
         addForeignKeys(all);
         addOptimized(all);
+        addJoinsWithThemselves(all);
     }
 
     private static KStream<String, String> left(StreamsBuilder builder) {
@@ -123,10 +124,6 @@ final class JoinTopologies {
     }
 
     private static void addOptimized(Topologies all) {
-        all.optimized("optimized-join-stream-with-itself", builder -> {
-            KStream<String, String> left = left(builder);
-            left.join(left, FIRST, WINDOWS).to("out");
-        });
         all.optimized("optimized-join-streams-and-count", builder -> {
             KStream<String, String> left = left(builder).map(KeyValue::pair);
             KStream<String, String> right = right(builder);
@@ -148,6 +145,68 @@ final class JoinTopologies {
             KTable<String, String> table = builder.table("t");
             left.join(table, FIRST).to("one");
             left.leftJoin(table, FIRST).to("two");
+        });
+    }
+
+    private static void addJoinsWithThemselves(Topologies all) {
+        all.optimized("optimized-join-stream-with-itself", builder -> {
+            KStream<String, String> left = left(builder);
+            left.join(left, FIRST, WINDOWS).to("out");
+        });
+        all.optimized("optimized-join-stream-with-itself-left", builder -> {
+            KStream<String, String> left = left(builder);
+            left.leftJoin(left, FIRST, WINDOWS).to("out");
+        });
+        all.optimized("optimized-join-stream-with-itself-again", builder -> {
+            KStream<String, String> left = left(builder);
+            left.join(left(builder), FIRST, WINDOWS).to("out");
+        });
+        all.optimized("optimized-join-stream-with-itself-named", builder -> {
+            KStream<String, String> left = left(builder);
+            StreamJoined<String, String, String> joined = StreamJoined.<String, String, String>as("s").withName("n");
+            left.join(left, FIRST, WINDOWS, joined).to("out");
+        });
+        all.optimized("optimized-join-stream-with-itself-keyed", builder -> {
+            KStream<String, String> left = left(builder).selectKey((key, value) -> value);
+            left.join(left, FIRST, WINDOWS).to("out");
+        });
+        all.optimized("optimized-join-stream-with-itself-and-more", builder -> {
+            KStream<String, String> left = left(builder).mapValues(value -> value);
+            left.to("before");
+            KStream<String, String> joined = left.join(left, FIRST, WINDOWS);
+            left.to("after");
+            joined.join(left, FIRST, WINDOWS).to("out");
+        });
+        all.optimized("optimized-join-stream-with-itself-filtered", builder -> {
+            KStream<String, String> left = left(builder);
+            left.join(left.filter((key, value) -> true), FIRST, WINDOWS).to("out");
+        });
+        all.optimized("optimized-join-stream-with-itself-mapped-twice", builder -> {
+            KStream<String, String> left = left(builder);
+            KStream<String, String> one = left.mapValues(value -> value);
+            KStream<String, String> two = left.filter((key, value) -> true);
+            one.join(two, FIRST, WINDOWS).to("out");
+        });
+        all.optimized("optimized-join-stream-with-itself-thrice", builder -> {
+            KStream<String, String> left = left(builder);
+            left.join(left, FIRST, WINDOWS).join(left, FIRST, WINDOWS).to("out");
+        });
+        all.optimized("optimized-join-stream-with-itself-merged", builder -> {
+            KStream<String, String> merged = left(builder).merge(right(builder));
+            merged.join(merged, FIRST, WINDOWS).to("out");
+        });
+        all.optimized("optimized-join-stream-with-itself-enriched", builder -> {
+            KStream<String, String> left = left(builder).join(builder.<String, String>table("t"), FIRST);
+            left.join(left, FIRST, WINDOWS).to("out");
+        });
+        all.optimized("optimized-join-stream-with-itself-counted", builder -> {
+            KStream<String, Long> left = left(builder).groupByKey().count().toStream();
+            left.join(left, (value, other) -> value, WINDOWS).foreach((key, value) -> {});
+        });
+        all.optimized("optimized-join-stream-with-itself-twice", builder -> {
+            KStream<String, String> left = left(builder);
+            left.join(left, FIRST, WINDOWS).to("one");
+            left.join(left, FIRST, WINDOWS).to("two");
         });
     }
 }
