@@ -37,7 +37,7 @@ pub use assignors::{
 };
 pub use config::{ConsumerConfig, GroupProtocol, IsolationLevel};
 pub use fetcher::OffsetReset;
-pub use group_metadata::GroupMetadata;
+pub use group_metadata::{GroupMembership, GroupMetadata};
 pub use offsets::{CommittedOffset, OffsetAndTimestamp, Offsets};
 pub use partition_streams::{PartitionStream, PartitionStreams};
 pub use pending_commit::PendingCommit;

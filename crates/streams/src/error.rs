@@ -84,6 +84,22 @@ pub enum StreamsError {
         /// What it says.
         source: BoxError,
     },
+    /// A record of a changelog cannot be put into its store.
+    #[error(
+        "state store `{store}` cannot be restored (topic `{topic}`, partition {partition}, offset {offset}): {source}"
+    )]
+    Restore {
+        /// The store.
+        store: Arc<str>,
+        /// The changelog.
+        topic: Arc<str>,
+        /// Its partition.
+        partition: i32,
+        /// The record.
+        offset: i64,
+        /// What the store says.
+        source: BoxError,
+    },
     /// A node asks for a state store that it is not connected to, or of another type.
     #[error(
         "node `{node}` has no state store `{store}` of type `{kind}`; connect it, and ask for the type that it was made with"
@@ -100,6 +116,10 @@ pub enum StreamsError {
     /// committed is given up, and the thread begins again.
     #[error("the thread's tasks are another member's now: {0}")]
     TaskMigrated(String),
+    /// Nobody knows whether the last transaction counts, or what a changelog has had: what was not committed is given
+    /// up, and the thread begins again.
+    #[error("the thread's tasks have to begin again: {0}")]
+    TaskCorrupted(String),
     /// Something that does not belong to one record.
     #[error("{0}")]
     Other(String),

@@ -17,6 +17,7 @@ mod config;
 mod directory;
 mod kafka_streams;
 mod output;
+mod patience;
 mod restore;
 mod thread;
 mod topics;

@@ -98,10 +98,10 @@ impl Task {
             .inputs
             .iter_mut()
             .find(|input| input.is(topic, partition));
-        match input {
-            Some(input) => input.add(&mut self.context, records),
-            None => Ok(()),
+        if let Some(input) = input {
+            self.commit_needed |= input.add(&mut self.context, records)?;
         }
+        Ok(())
     }
 
     /// The partition was committed with this time: it and the task's stream time do not go back behind it.
@@ -199,7 +199,7 @@ impl Task {
     /// A node or a store failed.
     pub fn prepare_commit(&mut self) -> Result<Vec<CommittableOffset>, StreamsError> {
         self.context.commit_requested = false;
-        if !std::mem::take(&mut self.commit_needed) {
+        if !self.commit_needed {
             return Ok(Vec::new());
         }
         self.each_node(|node, context| node.flush(context))?;
@@ -208,6 +208,11 @@ impl Task {
             store.borrow_mut().flush(&mut self.context)?;
         }
         Ok(self.inputs.iter().filter_map(Input::committable).collect())
+    }
+
+    /// What was to commit is committed.
+    pub const fn post_commit(&mut self) {
+        self.commit_needed = false;
     }
 
     /// Whether there is something to commit.
@@ -263,6 +268,14 @@ impl Task {
         for node in self.nodes.iter().filter_map(|node| node.life.as_ref()) {
             node.borrow_mut().close();
         }
+        self.close_stores()
+    }
+
+    /// Closes the stores, of a task whose processors have not begun.
+    ///
+    /// # Errors
+    /// As `close`.
+    pub fn close_stores(&mut self) -> Result<(), StreamsError> {
         self.stores
             .values()
             .map(|store| store.borrow_mut().close())

@@ -45,6 +45,8 @@ pub struct StreamsConfig {
     pub heartbeat_interval_ms: u64,
     /// `transaction.timeout.ms` under exactly-once.
     pub transaction_timeout_ms: u64,
+    /// `task.timeout.ms`: how long brokers may not answer before a thread gives up.
+    pub task_timeout_ms: u64,
     /// `producer.linger.ms`.
     pub linger_ms: u64,
     /// `windowstore.changelog.additional.retention.ms`.
@@ -79,6 +81,7 @@ impl StreamsConfig {
             session_timeout_ms: 45_000,
             heartbeat_interval_ms: 3_000,
             transaction_timeout_ms: 10_000,
+            task_timeout_ms: 300_000,
             linger_ms: 100,
             windowstore_changelog_additional_retention_ms: 86_400_000,
             handlers: Handlers::default(),

@@ -236,7 +236,8 @@ impl Drop for KafkaStreams {
 pub(super) fn client_error(error: riverrun_client::Error) -> StreamsError {
     use riverrun_client::Error;
     let has_migrated = match &error {
-        Error::TransactionFailed(_) | Error::ProducerFailed(_) | Error::TransactionAborted => true,
+        Error::TransactionFailed(reason) | Error::ProducerFailed(reason) => !is_lasting(reason),
+        Error::TransactionAborted => true,
         Error::Refused { code, .. } => matches!(
             code,
             ErrorCode::IllegalGeneration
@@ -250,5 +251,32 @@ pub(super) fn client_error(error: riverrun_client::Error) -> StreamsError {
     match has_migrated {
         true => StreamsError::TaskMigrated(error.to_string()),
         false => StreamsError::Other(error.to_string()),
+    }
+}
+
+/// Whether the next transaction would fail for the same reason as this one.
+fn is_lasting(reason: &riverrun_client::Error) -> bool {
+    use riverrun_client::Error;
+    match reason {
+        Error::Refused { code, .. } => matches!(
+            code,
+            ErrorCode::TopicAuthorizationFailed
+                | ErrorCode::GroupAuthorizationFailed
+                | ErrorCode::ClusterAuthorizationFailed
+                | ErrorCode::TransactionalIdAuthorizationFailed
+                | ErrorCode::MessageTooLarge
+                | ErrorCode::RecordListTooLarge
+                | ErrorCode::InvalidRecord
+                | ErrorCode::InvalidTopicException
+                | ErrorCode::OffsetMetadataTooLarge
+                | ErrorCode::InvalidCommitOffsetSize
+                | ErrorCode::InvalidTransactionTimeout
+                | ErrorCode::PolicyViolation
+        ),
+        Error::Configuration { .. }
+        | Error::Unsupported { .. }
+        | Error::Serialization { .. }
+        | Error::Invalid(_) => true,
+        _ => false,
     }
 }

@@ -9,6 +9,10 @@ use riverrun_client::consumer::{GroupMetadata, Offsets};
 use riverrun_client::producer::{Header, Producer, ProducerRecord, partition_of_key};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long what is written in a transaction may take: as the calls of the producer (`max.block.ms`).
+const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(60);
 
 /// The producer of a thread.
 pub(super) struct Output {
@@ -85,19 +89,17 @@ impl Output {
                     let error: riverrun_client::Error = error;
                     acknowledged
                         .first_error
-                        .get_or_insert_with(|| match client_error(error) {
-                            StreamsError::Other(error) => StreamsError::Other(format!(
-                                "cannot write to topic `{topic}`: {error}"
-                            )),
-                            migrated => migrated,
-                        });
+                        .get_or_insert_with(|| cannot_write(&topic, client_error(error)));
                 }
             }
         };
-        self.producer
-            .send_with(produced, told)
-            .await
-            .map_err(client_error)
+        match self.producer.send_with(produced, told).await {
+            Ok(()) => Ok(()),
+            // What has failed before says more than that the transaction takes no more.
+            Err(error) => self
+                .check()
+                .and(Err(cannot_write(&record.topic, client_error(error)))),
+        }
     }
 
     async fn partition_count(&mut self, topic: &Arc<str>) -> Result<usize, StreamsError> {
@@ -119,8 +121,19 @@ impl Output {
     /// # Errors
     /// Something of it is not.
     pub(super) async fn flush(&mut self) -> Result<(), StreamsError> {
-        self.producer.flush().await;
-        self.check()
+        let flushed = self.producer.flush();
+        if !self.is_transactional {
+            flushed.await;
+            return self.check();
+        }
+        // The producer of a transaction tries as long as it lives.
+        match tokio::time::timeout(ACKNOWLEDGED_WITHIN, flushed).await {
+            Ok(()) => self.check(),
+            Err(_) => Err(StreamsError::TaskCorrupted(format!(
+                "what was written is not acknowledged within {} s",
+                ACKNOWLEDGED_WITHIN.as_secs()
+            ))),
+        }
     }
 
     /// Whether everything that was answered so far is acknowledged.
@@ -147,11 +160,11 @@ impl Output {
         self.producer
             .send_offsets_to_transaction(offsets, group)
             .await
-            .map_err(client_error)?;
+            .map_err(unknown_outcome)?;
         self.producer
             .commit_transaction()
             .await
-            .map_err(client_error)?;
+            .map_err(unknown_outcome)?;
         self.has_transaction = false;
         self.check()
     }
@@ -175,11 +188,28 @@ impl Output {
         std::mem::take(&mut self.acknowledged.lock().changelogs)
     }
 
-    pub(super) async fn close(self) {
-        let timeout = std::time::Duration::from_secs(30);
+    pub(super) async fn close(self, timeout: Duration) {
         if let Err(error) = self.producer.close(timeout).await {
             tracing::warn!(%error, "the producer could not be closed in time");
         }
+    }
+}
+
+/// The error with the topic that it is about; but not who has lost its tasks, and begins again.
+fn cannot_write(topic: &Arc<str>, error: StreamsError) -> StreamsError {
+    match error {
+        StreamsError::Other(error) => {
+            StreamsError::Other(format!("cannot write to topic `{topic}`: {error}"))
+        }
+        error => error,
+    }
+}
+
+/// The error of a commit. One that took too long may have been made or not: what was committed is asked for again.
+fn unknown_outcome(error: riverrun_client::Error) -> StreamsError {
+    match error.is_retriable() {
+        true => StreamsError::TaskCorrupted(error.to_string()),
+        false => client_error(error),
     }
 }
 

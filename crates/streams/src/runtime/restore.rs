@@ -1,145 +1,285 @@
-//! Restoring: the changelogs of a new task's stores are read from where the stores stand to where the logs ended.
+//! Restoring: the changelogs of new tasks' stores are read from where the stores stand to where the logs ended, a batch
+//! at a time, so that the thread's other tasks go on and its consumer polls meanwhile.
 
 use super::kafka_streams::client_error;
 use super::output::topic_partition;
 use crate::error::StreamsError;
 use crate::headers::{Header, Headers};
+use crate::processor::TaskId;
 use crate::state::{ChangelogRecord, StateStore};
-use riverrun_client::TopicPartition;
 use riverrun_client::consumer::{Consumer, OwnedRecord};
+use riverrun_client::{Error, ErrorCode, TopicPartition};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A store with the topic and partition of its changelog.
-pub(super) type LoggedStore = (Arc<str>, i32, Rc<RefCell<dyn StateStore>>);
+/// A store of a task, and the topic that its changes are in.
+pub(super) struct LoggedStore {
+    pub(super) task_id: TaskId,
+    pub(super) topic: Arc<str>,
+    pub(super) store: Rc<RefCell<dyn StateStore>>,
+    /// Of a topic that is the task's input too: records from this offset on are still to be processed.
+    pub(super) committed_offset: Option<i64>,
+}
 
 /// A store that is being restored.
 struct Restoring {
-    store: Rc<RefCell<dyn StateStore>>,
+    task_id: TaskId,
     topic: Arc<str>,
-    /// Where the changelog ended when the restore began.
+    store: Rc<RefCell<dyn StateStore>>,
+    /// Where the changelog ended when the restore began, or what was committed of an input.
     end_offset: i64,
 }
 
-/// Restores stores from their changelogs: topic and partition, and the store.
-pub(super) async fn restore(
-    consumer: &mut Consumer,
-    ends: &Consumer,
-    stores: Vec<LoggedStore>,
-    should_stop: impl Fn() -> bool,
-) -> Result<(), StreamsError> {
-    let mut waiting = begin(consumer, ends, stores).await?;
-    while !waiting.is_empty() && !should_stop() {
-        let records = consumer
-            .poll(Duration::from_millis(100))
-            .await
-            .map_err(client_error)?
-            .into_owned()
-            .map_err(client_error)?;
-        let mut batches: BTreeMap<Arc<TopicPartition>, Vec<ChangelogRecord>> = BTreeMap::new();
+/// What restores the stores of a thread's tasks.
+pub(super) struct Restorer {
+    consumer: Consumer,
+    /// Tells where changelogs end, whether that is committed or not.
+    ends: Consumer,
+    restoring: BTreeMap<TopicPartition, Restoring>,
+}
+
+impl fmt::Debug for Restorer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Restorer")
+            .field("partitions", &self.restoring.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a restore does not begin.
+pub(super) enum NotBegun {
+    /// The cluster does not say where changelogs begin and end. Nothing has changed.
+    Unknown(Error),
+    /// The changelogs of these tasks begin after what their stores have, so that nobody knows which rows were deleted
+    /// since: the stores have to begin anew.
+    Cut(BTreeSet<TaskId>),
+    Failed(StreamsError),
+}
+
+impl Restorer {
+    /// `ends` reads what is not committed, too: a transaction that is being committed may have its marker still to come
+    /// in a changelog, and its input offsets count already. Reading to this end waits for the marker.
+    pub(super) const fn new(consumer: Consumer, ends: Consumer) -> Self {
+        Self {
+            consumer,
+            ends,
+            restoring: BTreeMap::new(),
+        }
+    }
+
+    /// Whether there is nothing to restore.
+    pub(super) fn is_idle(&self) -> bool {
+        self.restoring.is_empty()
+    }
+
+    /// Whether a store of the task is not restored yet.
+    pub(super) fn is_restoring(&self, task_id: TaskId) -> bool {
+        self.restoring
+            .values()
+            .any(|restoring| restoring.task_id == task_id)
+    }
+
+    /// Begins to restore stores. What is committed of the tasks' inputs is known before, so that the changelogs have
+    /// all that belongs to it.
+    pub(super) async fn begin(&mut self, stores: Vec<LoggedStore>) -> Result<(), NotBegun> {
+        let partitions: Vec<TopicPartition> = stores
+            .iter()
+            .map(|logged| topic_partition(&logged.topic, logged.task_id.partition))
+            .collect();
+        if partitions.is_empty() {
+            return Ok(());
+        }
+        let ends = self.ends.end_offsets(&partitions).await;
+        let begins = self.consumer.beginning_offsets(&partitions).await;
+        let (ends, begins) = match (ends, begins) {
+            (Ok(ends), Ok(begins)) => (ends, begins),
+            (Err(error), _) | (_, Err(error)) => return Err(NotBegun::Unknown(error)),
+        };
+        let mut new = BTreeMap::new();
+        let mut starts = Vec::new();
+        let mut cut = BTreeSet::new();
+        for (logged, partition) in stores.into_iter().zip(partitions) {
+            let span = (
+                begins.get(&partition).copied().unwrap_or(0),
+                ends.get(&partition).copied().unwrap_or(0),
+            );
+            let from = start(&logged, span).map_err(NotBegun::Failed)?;
+            let Some(from) = from else {
+                cut.insert(logged.task_id);
+                continue;
+            };
+            let end_offset = logged
+                .committed_offset
+                .map_or(span.1, |end| end.min(span.1));
+            if from < end_offset {
+                starts.push((partition.clone(), from));
+                let restoring = Restoring {
+                    task_id: logged.task_id,
+                    topic: logged.topic,
+                    store: logged.store,
+                    end_offset,
+                };
+                new.insert(partition, restoring);
+            }
+        }
+        if !cut.is_empty() {
+            return Err(NotBegun::Cut(cut));
+        }
+        self.restoring.extend(new);
+        let read = self.read(starts);
+        read.map_err(|error| NotBegun::Failed(client_error(error)))
+    }
+
+    fn read(&mut self, starts: Vec<(TopicPartition, i64)>) -> Result<(), Error> {
+        self.consumer.assign(self.restoring.keys().cloned())?;
+        for (partition, from) in starts {
+            self.consumer.seek(&partition, from)?;
+        }
+        Ok(())
+    }
+
+    /// Puts the records into their stores that come within `timeout`.
+    ///
+    /// # Errors
+    /// A record cannot be put into its store, or a changelog cannot be read.
+    pub(super) async fn poll(&mut self, timeout: Duration) -> Result<(), StreamsError> {
+        if self.restoring.is_empty() {
+            return Ok(());
+        }
+        let records = match self.consumer.poll(timeout).await {
+            Ok(records) => records.into_owned().map_err(client_error)?,
+            Err(error) if error.is_retriable() => {
+                tracing::warn!(%error, "changelogs are not restored for now");
+                return Ok(());
+            }
+            Err(
+                error @ Error::Refused {
+                    code: ErrorCode::OffsetOutOfRange,
+                    ..
+                },
+            ) => {
+                return Err(StreamsError::TaskCorrupted(format!(
+                    "a changelog was cut while it was restored: {error}"
+                )));
+            }
+            Err(error) => return Err(client_error(error)),
+        };
         for record in records {
-            let partition = Arc::clone(&record.partition);
-            if let Some(record) = changelog_record(record) {
-                batches.entry(partition).or_default().push(record);
+            if let Some(restoring) = self.restoring.get(&*record.partition) {
+                restoring.put(record)?;
             }
         }
-        for (partition, records) in &batches {
-            if let Some(restoring) = waiting.get(&**partition) {
-                restoring.store.borrow_mut().restore(records)?;
-                tracing::debug!(changelog = %restoring.topic, records = records.len(), "restored");
-            }
-        }
-        let done: Vec<TopicPartition> = waiting
+        let done: Vec<TopicPartition> = self
+            .restoring
             .iter()
             .filter(|(partition, restoring)| {
-                consumer
-                    .position(partition)
-                    .is_some_and(|position| position >= restoring.end_offset)
+                let position = self.consumer.position(partition);
+                position.is_some_and(|position| position >= restoring.end_offset)
             })
             .map(|(partition, _)| partition.clone())
             .collect();
-        for partition in done {
-            let Some(restoring) = waiting.remove(&partition) else {
+        for partition in &done {
+            if let Some(restoring) = self.restoring.remove(partition) {
+                restoring.note(restoring.end_offset)?;
+                tracing::info!(changelog = %partition, "restored up to its end");
+            }
+        }
+        if done.is_empty() {
+            return Ok(());
+        }
+        let left = self.restoring.keys().cloned();
+        self.consumer.assign(left).map_err(client_error)
+    }
+
+    /// The task goes away before its stores are restored. They note how far they are.
+    ///
+    /// # Errors
+    /// A store failed.
+    pub(super) fn give_up(&mut self, task_id: TaskId) -> Result<(), StreamsError> {
+        let mut noted = Ok(());
+        for (partition, restoring) in &self.restoring {
+            if restoring.task_id != task_id {
                 continue;
-            };
-            let last = restoring.end_offset - 1;
-            let key = (Arc::clone(&restoring.topic), partition.partition);
-            restoring
-                .store
-                .borrow_mut()
-                .commit(&BTreeMap::from([(key, last)]))?;
-            consumer.pause(&partition).map_err(client_error)?;
-            tracing::info!(changelog = %restoring.topic, partition = partition.partition, "restored up to its end");
+            }
+            if let Some(position) = self.consumer.position(partition) {
+                noted = noted.and(restoring.note(position.min(restoring.end_offset)));
+            }
+        }
+        self.restoring
+            .retain(|_, restoring| restoring.task_id != task_id);
+        let left = self.restoring.keys().cloned();
+        noted.and(self.consumer.assign(left).map_err(client_error))
+    }
+
+    pub(super) async fn close(self, timeout: Duration) {
+        for consumer in [self.consumer, self.ends] {
+            if let Err(error) = Box::pin(consumer.close(timeout)).await {
+                tracing::warn!(%error, "the restore consumer could not be closed in time");
+            }
         }
     }
-    Ok(())
 }
 
-/// Finds out what is missing, and makes the consumer read it.
-async fn begin(
-    consumer: &mut Consumer,
-    ends: &Consumer,
-    stores: Vec<LoggedStore>,
-) -> Result<BTreeMap<TopicPartition, Restoring>, StreamsError> {
-    let partitions: Vec<TopicPartition> = stores
-        .iter()
-        .map(|(topic, partition, _)| topic_partition(topic, *partition))
-        .collect();
-    if partitions.is_empty() {
-        return Ok(BTreeMap::new());
+/// Where to read from a changelog that begins and ends at the offsets of `span`; none when it was cut after what the
+/// store has.
+///
+/// # Errors
+/// The store has more than the changelog.
+fn start(logged: &LoggedStore, span: (i64, i64)) -> Result<Option<i64>, StreamsError> {
+    let (begin_offset, end_offset) = span;
+    let store = logged.store.borrow();
+    let (topic, partition) = (&logged.topic, logged.task_id.partition);
+    let Some(last) = store.committed_offset(topic, partition)? else {
+        return Ok(Some(begin_offset));
+    };
+    if last >= end_offset {
+        return Err(StreamsError::Store {
+            store: Arc::clone(store.name()),
+            source: format!(
+                "it has records up to offset {last} of `{topic}`, partition {partition}, which ends at {end_offset}: \
+                 the topic was deleted or cut; remove the application's state directory"
+            )
+            .into(),
+        });
     }
-    // `ends` reads what is not committed, too: a transaction that is being committed may have its marker still to come
-    // in a changelog, and its input offsets count already. Reading to this end waits for the marker.
-    let ends = ends.end_offsets(&partitions).await.map_err(client_error)?;
-    let begins = consumer
-        .beginning_offsets(&partitions)
-        .await
-        .map_err(client_error)?;
-    let mut waiting = BTreeMap::new();
-    let mut from = Vec::new();
-    for ((topic, index, store), partition) in stores.into_iter().zip(partitions) {
-        let end_offset = ends.get(&partition).copied().unwrap_or(0);
-        let begin_offset = begins.get(&partition).copied().unwrap_or(0);
-        let committed = store.borrow().committed_offset(&topic, index)?;
-        let start = committed
-            .map_or(begin_offset, |last| last + 1)
-            .max(begin_offset);
-        if start > end_offset {
-            return Err(StreamsError::Store {
-                store: Arc::clone(store.borrow().name()),
-                source: format!(
-                    "it has records up to offset {} of `{topic}`, partition {index}, which ends at {end_offset}: the \
-                     topic was deleted or cut; remove the application's state directory",
-                    start - 1
-                )
-                .into(),
-            });
-        }
-        if start < end_offset {
-            from.push((partition.clone(), start));
-            waiting.insert(
-                partition,
-                Restoring {
-                    store,
-                    topic,
-                    end_offset,
-                },
-            );
-        }
-    }
-    consumer
-        .assign(waiting.keys().cloned())
-        .map_err(client_error)?;
-    for (partition, start) in from {
-        consumer.seek(&partition, start).map_err(client_error)?;
-    }
-    Ok(waiting)
+    Ok((last + 1 >= begin_offset).then_some(last + 1))
 }
 
-/// A record of a changelog; none without a key, which no store writes.
+impl Restoring {
+    /// Puts a record into the store; one without a key, which no store writes, is left out, and so is one that is still
+    /// to be processed.
+    fn put(&self, record: OwnedRecord) -> Result<(), StreamsError> {
+        let (partition, offset) = (record.partition.partition, record.offset);
+        let Some(record) = changelog_record(record).filter(|_| offset < self.end_offset) else {
+            return Ok(());
+        };
+        let mut store = self.store.borrow_mut();
+        let restored = store.restore(std::slice::from_ref(&record));
+        restored.map_err(|error| StreamsError::Restore {
+            store: Arc::clone(store.name()),
+            topic: Arc::clone(&self.topic),
+            partition,
+            offset,
+            source: Box::new(error),
+        })
+    }
+
+    /// Notes that the store has what is before `offset`.
+    fn note(&self, offset: i64) -> Result<(), StreamsError> {
+        if offset <= 0 {
+            return Ok(());
+        }
+        let key = (Arc::clone(&self.topic), self.task_id.partition);
+        let noted = BTreeMap::from([(key, offset - 1)]);
+        self.store.borrow_mut().commit(&noted)
+    }
+}
+
+/// A record of a changelog; none without a key.
 fn changelog_record(record: OwnedRecord) -> Option<ChangelogRecord> {
     Some(ChangelogRecord {
         key: record.key?,

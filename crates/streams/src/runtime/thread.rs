@@ -3,6 +3,8 @@
 use super::directory::StateDirectory;
 use super::kafka_streams::{Shared, State, client_error};
 use super::output::Output;
+use super::patience::Patience;
+use super::restore::Restorer;
 use super::topics::ApplicationTopics;
 use super::worker::Worker;
 use super::{ProcessingGuarantee, StreamsConfig};
@@ -12,7 +14,7 @@ use crate::formats::group::{LATEST_OFFSET, LATEST_VERSION, MemberSubscription, T
 use crate::topology::Topology;
 use riverrun_client::consumer::{
     Assignment, Assignor, Consumer, ConsumerConfig, IsolationLevel, Member, OffsetReset, Offsets,
-    PartitionAssignor, RebalanceListener, Records, Topics,
+    OwnedRecord, PartitionAssignor, RebalanceListener, Topics,
 };
 use riverrun_client::producer::{Producer, ProducerConfig};
 use riverrun_client::{Error, ErrorCode, TopicPartition};
@@ -20,7 +22,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 /// What a thread is started with.
@@ -40,10 +42,9 @@ pub(super) struct ThreadSetup {
 pub(super) struct StreamThread {
     setup: Arc<ThreadSetup>,
     consumer: Consumer,
-    restorer: Consumer,
-    /// Tells where changelogs end, whether that is committed or not.
-    ends: Consumer,
     worker: Worker,
+    /// With commits that fail.
+    patience: Patience,
     news: mpsc::UnboundedReceiver<News>,
 }
 
@@ -168,13 +169,10 @@ impl StreamThread {
             let lived = thread.process_until_shutdown().await;
             let closed = thread.close(lived.is_ok()).await;
             match lived {
-                Err(StreamsError::TaskMigrated(reason))
+                Err(error @ (StreamsError::TaskMigrated(_) | StreamsError::TaskCorrupted(_)))
                     if !setup.shared.shutdown.load(Ordering::Relaxed) =>
                 {
-                    tracing::warn!(
-                        reason,
-                        "the thread's tasks are another member's: it begins again"
-                    );
+                    tracing::warn!(%error, "the thread begins again");
                     setup.shared.set(setup.index, State::Rebalancing);
                 }
                 lived => return lived.and(closed),
@@ -188,22 +186,25 @@ impl StreamThread {
         let producer = producer(config, &thread_name, setup.process_id, setup.index)?;
         let is_transactional = config.processing_guarantee == ProcessingGuarantee::ExactlyOnceV2;
         if is_transactional {
-            producer.init_transactions().await.map_err(client_error)?;
+            init_transactions(&producer, setup).await?;
         }
         let mut consumer = consumer(setup, &thread_name)?;
-        let ends = restorer(config, &thread_name, IsolationLevel::ReadUncommitted)?;
-        let restorer = restorer(config, &thread_name, isolation(config))?;
+        let restorer = Restorer::new(
+            restorer(config, &thread_name, isolation(config))?,
+            restorer(config, &thread_name, IsolationLevel::ReadUncommitted)?,
+        );
         let (sender, news) = mpsc::unbounded_channel();
         consumer.set_rebalance_listener(Listener { news: sender });
         consumer
             .subscribe(setup.topics.subscription())
             .map_err(client_error)?;
+        let output = Output::new(producer, is_transactional);
+        let worker = Worker::new(setup, output, restorer, consumer.group_membership());
         Ok(Self {
             setup: Arc::clone(setup),
             consumer,
-            restorer,
-            ends,
-            worker: Worker::new(setup, Output::new(producer, is_transactional)),
+            worker,
+            patience: Patience::new(config.task_timeout_ms),
             news,
         })
     }
@@ -211,23 +212,26 @@ impl StreamThread {
     async fn process_until_shutdown(&mut self) -> Result<(), StreamsError> {
         const ROUNDS: usize = 100;
         let shutdown = Arc::clone(&self.setup.shared);
+        let poll_time = Duration::from_millis(self.setup.config.poll_ms);
         let mut idle = true;
         let mut records_a_round = 1;
         while !shutdown.shutdown.load(Ordering::Relaxed) {
-            let wait_ms = if idle { self.setup.config.poll_ms } else { 0 };
-            let records = self.poll(Duration::from_millis(wait_ms)).await?;
-            let records = records.into_owned().map_err(client_error)?;
-            self.worker.group = self.consumer.group_metadata().ok();
-            if self.worker.has_unrestored() {
+            let is_waiting = idle && !self.worker.is_restoring();
+            let wait = if is_waiting {
+                poll_time
+            } else {
+                Duration::ZERO
+            };
+            let records = self.poll(wait).await?;
+            self.worker.add_records(records)?;
+            if self.worker.has_waiting() {
                 self.state(State::Rebalancing);
-                self.worker
-                    .restore((&mut self.restorer, &self.ends), &self.consumer)
-                    .await?;
+                let wait = if idle { poll_time } else { Duration::ZERO };
+                self.worker.advance(&self.consumer, wait).await?;
             }
-            if self.worker.task_count() > 0 || !self.consumer.assignment().is_empty() {
+            if !self.worker.has_waiting() && !self.consumer.assignment().is_empty() {
                 self.state(State::Running);
             }
-            self.worker.add_records(records)?;
             idle = true;
             for _ in 0..ROUNDS {
                 let processed = self.worker.process(records_a_round).await?;
@@ -251,8 +255,8 @@ impl StreamThread {
         self.setup.shared.set(self.setup.index, state);
     }
 
-    /// Polls, and does what the listener asks for meanwhile.
-    async fn poll(&mut self, timeout: Duration) -> Result<Records, StreamsError> {
+    /// Polls, and does what the listener asks for meanwhile. Brokers that do not answer are waited for.
+    async fn poll(&mut self, timeout: Duration) -> Result<Vec<OwnedRecord>, StreamsError> {
         let Self {
             consumer,
             worker,
@@ -260,80 +264,103 @@ impl StreamThread {
             ..
         } = self;
         let mut polling = std::pin::pin!(consumer.poll(timeout));
-        loop {
+        let polled = loop {
             tokio::select! {
                 biased;
                 Some(told) = news.recv() => hear(worker, told).await?,
-                polled = &mut polling => {
-                    let polled = polled.map_err(client_error)?;
-                    while let Ok(told) = news.try_recv() {
-                        hear(worker, told).await?;
-                    }
-                    return Ok(polled);
-                }
+                polled = &mut polling => break polled,
             }
+        };
+        while let Ok(told) = news.try_recv() {
+            hear(worker, told).await?;
+        }
+        match polled {
+            Ok(records) => records.into_owned().map_err(client_error),
+            Err(error) if error.is_retriable() || is_rebalancing(&error) => {
+                tracing::warn!(%error, "no records yet");
+                Ok(Vec::new())
+            }
+            Err(error) => Err(client_error(error)),
         }
     }
 
     async fn commit(&mut self) -> Result<(), StreamsError> {
         let offsets = self.worker.prepare_commit().await?;
-        if !offsets.is_empty() {
-            let Self {
-                consumer,
-                worker,
-                news,
-                ..
-            } = self;
-            let mut committing = std::pin::pin!(consumer.commit_offsets(offsets));
-            loop {
-                tokio::select! {
-                    biased;
-                    Some(told) = news.recv() => hear(worker, told).await?,
-                    committed = &mut committing => match committed {
-                        // Who dies before the next commit leaves these records to be processed again.
-                        Err(Error::Refused { code: ErrorCode::RebalanceInProgress, .. }) => {
-                            tracing::info!("the group rebalances: offsets are committed later");
-                            break;
-                        }
-                        committed => break committed.map_err(client_error)?,
-                    },
-                }
+        if offsets.is_empty() {
+            return self.worker.post_commit(false);
+        }
+        let Self {
+            consumer,
+            worker,
+            news,
+            ..
+        } = self;
+        let mut committing = std::pin::pin!(consumer.commit_offsets(offsets));
+        let committed = loop {
+            tokio::select! {
+                biased;
+                Some(told) = news.recv() => hear(worker, told).await?,
+                committed = &mut committing => break committed,
+            }
+        };
+        match committed {
+            Ok(()) => {
+                self.patience.reset();
+                self.worker.post_commit(false)
+            }
+            Err(error) if is_rebalancing(&error) => {
+                tracing::info!("the group rebalances: offsets are committed later");
+                self.worker.put_off_commit();
+                Ok(())
+            }
+            Err(error) => {
+                self.patience.bear(error, Instant::now())?;
+                self.worker.put_off_commit();
+                Ok(())
             }
         }
-        self.worker.post_commit(false)
     }
 
     /// Ends. In order, what was processed is committed; otherwise it is given up.
     async fn close(mut self, in_order: bool) -> Result<(), StreamsError> {
-        let committed = match in_order {
-            true => self.commit().await,
-            false => {
-                self.worker.output.abort().await;
-                Ok(())
-            }
-        };
-        let noted = match (in_order, &committed) {
-            (true, Ok(())) => self.worker.post_commit(true),
-            _ => Ok(()),
-        };
-        let closed = self.worker.close_all(in_order && committed.is_ok());
+        let mut committed = Ok(());
+        if in_order {
+            committed = self.commit().await;
+            committed = committed.and_then(|()| self.worker.post_commit(true));
+        }
+        let in_order = in_order && committed.is_ok();
+        if !in_order {
+            self.worker.output.abort().await;
+        }
+        let closed = self.worker.close_all(in_order);
         drop(self.news);
         let timeout = Duration::from_secs(30);
-        if let Err(error) = self.consumer.close(timeout).await {
+        if let Err(error) = Box::pin(self.consumer.close(timeout)).await {
             tracing::warn!(%error, "the consumer could not be closed in time");
         }
-        if let Err(error) = self.restorer.close(timeout).await {
-            tracing::warn!(%error, "the restore consumer could not be closed in time");
-        }
-        self.worker.output.close().await;
-        committed.and(noted).and(closed)
+        self.worker.close_clients(timeout).await;
+        committed.and(closed)
     }
+}
+
+/// Whether a commit has met a rebalance: the next one may be taken.
+const fn is_rebalancing(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Refused {
+            code: ErrorCode::RebalanceInProgress,
+            ..
+        }
+    )
 }
 
 /// Does what the listener asks for.
 async fn hear(worker: &mut Worker, told: News) -> Result<(), StreamsError> {
     match told {
-        News::Assigned(partitions) => worker.assigned(&partitions),
+        News::Assigned(partitions) => {
+            worker.assigned(&partitions);
+            Ok(())
+        }
         News::Revoked(partitions, answer) => {
             let offsets = worker.prepare_commit().await?;
             worker.post_commit(true)?;
@@ -349,6 +376,18 @@ async fn hear(worker: &mut Worker, told: News) -> Result<(), StreamsError> {
             partitions.len()
         ))),
     }
+}
+
+/// Fences who had the transactional id before, as soon as brokers answer.
+async fn init_transactions(producer: &Producer, setup: &ThreadSetup) -> Result<(), StreamsError> {
+    let mut patience = Patience::new(setup.config.task_timeout_ms);
+    while let Err(error) = producer.init_transactions().await {
+        match setup.shared.shutdown.load(Ordering::Relaxed) {
+            true => return Err(client_error(error)),
+            false => patience.bear(error, Instant::now())?,
+        }
+    }
+    Ok(())
 }
 
 fn consumer(setup: &ThreadSetup, thread: &str) -> Result<Consumer, StreamsError> {
@@ -399,7 +438,7 @@ fn restorer(
         .map_err(client_error)?;
     config.enable_auto_commit = false;
     config.allow_auto_create_topics = false;
-    config.auto_offset_reset = OffsetReset::Earliest;
+    config.auto_offset_reset = OffsetReset::None;
     config.max_poll_records = streams.max_poll_records;
     config.isolation_level = isolation;
     Consumer::new(config).map_err(client_error)

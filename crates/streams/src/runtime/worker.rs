@@ -1,42 +1,64 @@
 //! The tasks of a thread: made when partitions come, closed when they go, committed together.
 
 use super::directory::StateDirectory;
+use super::kafka_streams::client_error;
 use super::output::{Output, topic_partition};
-use super::restore::{headers, restore};
+use super::patience::Patience;
+use super::restore::{LoggedStore, NotBegun, Restorer, headers};
 use super::thread::ThreadSetup;
 use crate::assignor::InputTopics;
 use crate::error::StreamsError;
 use crate::formats::commit_metadata::CommitMetadata;
 use crate::processor::{PunctuationType, TaskId};
-use crate::state::{CacheBudget, TaskStorage};
+use crate::state::{CacheBudget, StoreFault, TaskStorage};
 use crate::task::{CommittableOffset, Input, Task};
 use crate::topology::{
     RawRecord, SourceTopics, Subtopology, TaskStores, Topology, changelog_topic,
 };
 use riverrun_client::TopicPartition;
-use riverrun_client::consumer::{CommittedOffset, Consumer, GroupMetadata, Offsets, OwnedRecord};
+use riverrun_client::consumer::{CommittedOffset, Consumer, GroupMembership, Offsets, OwnedRecord};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// A task that does not process yet.
+#[derive(Default)]
+struct Waiting {
+    /// None while another thread of the process has its directory, which it has lost and does not know yet.
+    task: Option<Task>,
+    /// What is committed of its inputs, once its stores are being restored.
+    committed: Option<Offsets>,
+    /// What has come of its inputs.
+    records: Vec<OwnedRecord>,
+}
 
 /// The tasks of a thread and its producer.
 pub(super) struct Worker {
     setup: Arc<ThreadSetup>,
     subtopologies: BTreeMap<i32, Subtopology>,
     cache: CacheBudget,
+    /// Those that process.
     tasks: BTreeMap<TaskId, Task>,
-    /// Tasks whose stores are not restored yet.
-    unrestored: BTreeSet<TaskId>,
-    /// The partitions of the tasks.
+    /// Those whose stores are not restored.
+    waiting: BTreeMap<TaskId, Waiting>,
+    /// The partitions of all of them.
     partitions: BTreeSet<TopicPartition>,
     pub(super) output: Output,
-    pub(super) group: Option<GroupMetadata>,
+    restorer: Restorer,
+    patience: Patience,
+    membership: GroupMembership,
+    /// The last offsets that were processed of input topics that are changelogs too, since stores noted them.
+    processed: BTreeMap<(Arc<str>, i32), i64>,
     pub(super) last_commit: Instant,
 }
 
 impl Worker {
-    pub(super) fn new(setup: &Arc<ThreadSetup>, output: Output) -> Self {
+    pub(super) fn new(
+        setup: &Arc<ThreadSetup>,
+        output: Output,
+        restorer: Restorer,
+        membership: GroupMembership,
+    ) -> Self {
         let subtopologies = setup
             .topology
             .subtopologies()
@@ -49,10 +71,13 @@ impl Worker {
             subtopologies,
             cache: CacheBudget::new(setup.config.statestore_cache_max_bytes / threads),
             tasks: BTreeMap::new(),
-            unrestored: BTreeSet::new(),
+            waiting: BTreeMap::new(),
             partitions: BTreeSet::new(),
             output,
-            group: None,
+            restorer,
+            patience: Patience::new(setup.config.task_timeout_ms),
+            membership,
+            processed: BTreeMap::new(),
             last_commit: Instant::now(),
         }
     }
@@ -72,20 +97,179 @@ impl Worker {
             })
     }
 
-    /// These partitions are the thread's now: makes the tasks that read them. They process once they are restored.
-    pub(super) fn assigned(&mut self, partitions: &[TopicPartition]) -> Result<(), StreamsError> {
+    /// These partitions are the thread's now, and so are the tasks that read them. They process once they are restored.
+    pub(super) fn assigned(&mut self, partitions: &[TopicPartition]) {
         self.partitions.extend(partitions.iter().cloned());
-        let new: BTreeSet<TaskId> = partitions
+        let tasks: BTreeSet<TaskId> = partitions
             .iter()
-            .filter_map(|partition| self.task_of(partition))
-            .filter(|task| !self.tasks.contains_key(task))
+            .filter_map(|name| self.task_of(name))
             .collect();
-        for task_id in new {
-            let task = self.make(task_id)?;
-            self.tasks.insert(task_id, task);
-            self.unrestored.insert(task_id);
+        for task_id in tasks {
+            if !self.tasks.contains_key(&task_id) {
+                self.waiting.entry(task_id).or_default();
+            }
+        }
+    }
+
+    /// Whether there are tasks whose stores are not restored.
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Whether changelogs are being read.
+    pub(super) fn is_restoring(&self) -> bool {
+        !self.restorer.is_idle()
+    }
+
+    /// Brings new tasks nearer to their first record: makes them, restores what comes of their changelogs within
+    /// `timeout`, and takes up where they were committed.
+    pub(super) async fn advance(
+        &mut self,
+        consumer: &Consumer,
+        timeout: Duration,
+    ) -> Result<(), StreamsError> {
+        for task_id in self.waiting_that(|waiting| waiting.task.is_none()) {
+            let task = match self.make(task_id) {
+                // A thread of this process, as the lock of the whole directory says.
+                Err(error) if is_locked(&error) => {
+                    tracing::info!(task = %task_id, "its stores are still open in another thread");
+                    continue;
+                }
+                task => task?,
+            };
+            self.waiting.entry(task_id).or_default().task = Some(task);
+        }
+        let is_new = |waiting: &Waiting| waiting.task.is_some() && waiting.committed.is_none();
+        let new = self.waiting_that(is_new);
+        if !new.is_empty() {
+            self.begin_to_restore(&new, consumer).await?;
+        }
+        self.restorer.poll(timeout).await?;
+        let is_begun = |waiting: &Waiting| waiting.committed.is_some();
+        for task_id in self.waiting_that(is_begun) {
+            if !self.restorer.is_restoring(task_id) {
+                self.begin_to_process(task_id)?;
+            }
         }
         Ok(())
+    }
+
+    fn waiting_that(&self, is_meant: impl Fn(&Waiting) -> bool) -> Vec<TaskId> {
+        let waiting = self.waiting.iter();
+        let meant = waiting.filter(|(_, waiting)| is_meant(waiting));
+        meant.map(|(task_id, _)| *task_id).collect()
+    }
+
+    /// Asks what is committed, and then where the changelogs end: they have all that belongs to it.
+    async fn begin_to_restore(
+        &mut self,
+        new: &[TaskId],
+        consumer: &Consumer,
+    ) -> Result<(), StreamsError> {
+        let partitions: Vec<TopicPartition> = self
+            .partitions
+            .iter()
+            .filter(|name| self.task_of(name).is_some_and(|task| new.contains(&task)))
+            .cloned()
+            .collect();
+        let committed = match consumer.committed(&partitions).await {
+            Ok(committed) => committed,
+            Err(error) => return self.patience.bear(error, Instant::now()),
+        };
+        let stores = new
+            .iter()
+            .flat_map(|task_id| self.logged_stores(*task_id, &committed))
+            .collect();
+        match self.restorer.begin(stores).await {
+            Ok(()) => self.patience.reset(),
+            Err(NotBegun::Unknown(error)) => return self.patience.bear(error, Instant::now()),
+            Err(NotBegun::Failed(error)) => return Err(error),
+            Err(NotBegun::Cut(tasks)) => {
+                return tasks
+                    .into_iter()
+                    .try_for_each(|task_id| self.restore_anew(task_id));
+            }
+        }
+        for task_id in new {
+            if let Some(waiting) = self.waiting.get_mut(task_id) {
+                waiting.committed = Some(committed.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// Nobody knows which rows of the task's stores have been deleted since they were written.
+    fn restore_anew(&mut self, task_id: TaskId) -> Result<(), StreamsError> {
+        tracing::warn!(task = %task_id, "a changelog begins after what its store has: the stores are restored anew");
+        let task = self.waiting.get_mut(&task_id);
+        let Some(task) = task.and_then(|waiting| waiting.task.take()) else {
+            return Ok(());
+        };
+        if task
+            .stores()
+            .keys()
+            .all(|name| self.changelog_of(name).is_some())
+        {
+            drop(task);
+            return self.setup.directory.wipe(task_id);
+        }
+        // What no topic has must stay.
+        task.stores()
+            .iter()
+            .filter(|(name, _)| self.changelog_of(name).is_some())
+            .try_for_each(|(_, store)| store.borrow_mut().commit(&BTreeMap::new()))
+    }
+
+    /// The stores of a waiting task that a topic has the changes of.
+    fn logged_stores(&self, task_id: TaskId, committed: &Offsets) -> Vec<LoggedStore> {
+        let task = self
+            .waiting
+            .get(&task_id)
+            .and_then(|waiting| waiting.task.as_ref());
+        let stores = task.into_iter().flat_map(Task::stores);
+        stores
+            .filter_map(|(name, store)| {
+                let (topic, is_input) = self.changelog_of(name)?;
+                let committed = committed.get(&topic_partition(&topic, task_id.partition));
+                let committed = committed.map_or(0, |committed| committed.offset);
+                Some(LoggedStore {
+                    task_id,
+                    topic,
+                    store: std::rc::Rc::clone(store),
+                    committed_offset: is_input.then_some(committed),
+                })
+            })
+            .collect()
+    }
+
+    /// The topic that has the changes of a store, and whether it is an input of the application.
+    fn changelog_of(&self, store: &Arc<str>) -> Option<(Arc<str>, bool)> {
+        let application_id: Arc<str> = Arc::from(self.setup.config.application_id.as_str());
+        let definition = self.setup.topology.stores.get(store)?;
+        if let Some(topic) = &definition.source_topic {
+            return Some((self.setup.topology.full_topic(&application_id, topic), true));
+        }
+        definition.builder.changelog()?;
+        Some((changelog_topic(&application_id, store), false))
+    }
+
+    /// The task's stores are restored.
+    fn begin_to_process(&mut self, task_id: TaskId) -> Result<(), StreamsError> {
+        let Some(waiting) = self.waiting.remove(&task_id) else {
+            return Ok(());
+        };
+        let Some(mut task) = waiting.task else {
+            return Ok(());
+        };
+        for (partition, offset) in waiting.committed.iter().flatten() {
+            if let Ok(metadata) = CommitMetadata::read(&offset.metadata) {
+                let time_ms = metadata.partition_time_ms;
+                task.resume(&partition.topic, partition.partition, time_ms);
+            }
+        }
+        task.init(now_ms())?;
+        self.tasks.insert(task_id, task);
+        self.add_records(waiting.records)
     }
 
     fn make(&self, task_id: TaskId) -> Result<Task, StreamsError> {
@@ -155,66 +339,6 @@ impl Worker {
         instantiate()
     }
 
-    /// Restores the stores of new tasks, and takes up where they were committed. True once every task can process.
-    pub(super) async fn restore(
-        &mut self,
-        (restorer, ends): (&mut Consumer, &Consumer),
-        consumer: &Consumer,
-    ) -> Result<(), StreamsError> {
-        let new = std::mem::take(&mut self.unrestored);
-        let mut stores = Vec::new();
-        for task_id in &new {
-            let Some(task) = self.tasks.get(task_id) else {
-                continue;
-            };
-            for (name, store) in task.stores() {
-                let definition = &self.setup.topology.stores[name];
-                if definition.source_topic.is_none() && definition.builder.changelog().is_some() {
-                    let topic = changelog_topic(&self.setup.config.application_id, name);
-                    stores.push((
-                        topic,
-                        task_id.partition,
-                        Arc::clone(name),
-                        std::rc::Rc::clone(store),
-                    ));
-                }
-            }
-        }
-        let stores = stores
-            .into_iter()
-            .map(|(topic, partition, _, store)| (topic, partition, store))
-            .collect();
-        let shutdown = &self.setup.shared.shutdown;
-        restore(restorer, ends, stores, || shutdown.load(Ordering::Relaxed)).await?;
-        let partitions: Vec<TopicPartition> = self.partitions.iter().cloned().collect();
-        let committed = consumer
-            .committed(&partitions)
-            .await
-            .map_err(super::kafka_streams::client_error)?;
-        let now_ms = now_ms();
-        for task_id in new {
-            let Some(task) = self.tasks.get_mut(&task_id) else {
-                continue;
-            };
-            for (partition, offset) in &committed {
-                if let Ok(metadata) = CommitMetadata::read(&offset.metadata) {
-                    task.resume(
-                        &partition.topic,
-                        partition.partition,
-                        metadata.partition_time_ms,
-                    );
-                }
-            }
-            task.init(now_ms)?;
-        }
-        Ok(())
-    }
-
-    /// Whether there are tasks to restore.
-    pub(super) fn has_unrestored(&self) -> bool {
-        !self.unrestored.is_empty()
-    }
-
     /// Records of partitions of the tasks have come.
     pub(super) fn add_records(&mut self, records: Vec<OwnedRecord>) -> Result<(), StreamsError> {
         let mut batches: BTreeMap<Arc<TopicPartition>, Vec<OwnedRecord>> = BTreeMap::new();
@@ -225,10 +349,14 @@ impl Worker {
                 .push(record);
         }
         for (partition, records) in batches {
-            let Some(task) = self
-                .task_of(&partition)
-                .and_then(|task| self.tasks.get_mut(&task))
-            else {
+            let Some(task_id) = self.task_of(&partition) else {
+                continue;
+            };
+            if let Some(waiting) = self.waiting.get_mut(&task_id) {
+                waiting.records.extend(records);
+                continue;
+            }
+            let Some(task) = self.tasks.get_mut(&task_id) else {
                 continue;
             };
             let topic: Arc<str> = Arc::from(partition.topic.as_str());
@@ -246,23 +374,31 @@ impl Worker {
         Ok(())
     }
 
-    /// Pauses partitions of which enough records wait, and resumes the others.
+    /// Pauses partitions of which enough records wait, and those of tasks that do not process yet; resumes the others.
     pub(super) fn balance(&self, consumer: &mut Consumer) -> Result<(), StreamsError> {
         let most = self.setup.config.buffered_records_per_partition;
+        let mut full: BTreeSet<TopicPartition> = self
+            .tasks
+            .values()
+            .flat_map(Task::waiting_by_input)
+            .filter(|(_, _, waiting)| *waiting > most)
+            .map(|(topic, partition, _)| topic_partition(topic, partition))
+            .collect();
+        let is_waiting = |task: TaskId| self.waiting.contains_key(&task);
+        let unrestored = self.partitions.iter();
+        full.extend(
+            unrestored
+                .filter(|name| self.task_of(name).is_some_and(is_waiting))
+                .cloned(),
+        );
         let paused = consumer.paused();
-        for task in self.tasks.values() {
-            for (topic, partition, waiting) in task.waiting_by_input() {
-                let partition = topic_partition(topic, partition);
-                if !self.partitions.contains(&partition) {
-                    continue;
-                }
-                let changed = match (waiting > most, paused.contains(&partition)) {
-                    (true, false) => consumer.pause(&partition),
-                    (false, true) => consumer.resume(&partition),
-                    _ => Ok(()),
-                };
-                changed.map_err(super::kafka_streams::client_error)?;
-            }
+        for partition in self.partitions.iter() {
+            let changed = match (full.contains(partition), paused.contains(partition)) {
+                (true, false) => consumer.pause(partition),
+                (false, true) => consumer.resume(partition),
+                _ => Ok(()),
+            };
+            changed.map_err(client_error)?;
         }
         Ok(())
     }
@@ -312,31 +448,40 @@ impl Worker {
             }
         }
         self.send().await?;
+        self.output.flush().await?;
+        for (partition, offset) in &offsets {
+            let key = (Arc::from(partition.topic.as_str()), partition.partition);
+            self.processed.insert(key, offset.offset - 1);
+        }
         if !self.output.is_transactional() {
-            self.output.flush().await?;
             return Ok(offsets);
         }
-        let group = self
-            .group
-            .clone()
-            .unwrap_or_else(|| GroupMetadata::of_group(self.setup.config.application_id.clone()));
+        // As of now: a rebalance that keeps the tasks changes the generation while they process.
+        let group = self.membership.metadata().map_err(client_error)?;
         self.output.commit(offsets, &group).await?;
         Ok(Offsets::new())
     }
 
-    /// The commit is done: the stores note how far their changelogs have them. Under exactly-once they do so only when
-    /// they are closed.
+    /// What was prepared is committed: the stores note how far their changelogs have them. Under exactly-once they do
+    /// so only when they are closed.
     pub(super) fn post_commit(&mut self, closes: bool) -> Result<(), StreamsError> {
         self.last_commit = Instant::now();
+        for task in self.tasks.values_mut() {
+            task.post_commit();
+        }
         if self.output.is_transactional() && !closes {
             return Ok(());
         }
         let written = self.output.take_changelog_offsets();
+        let processed = std::mem::take(&mut self.processed);
         for (task_id, task) in &self.tasks {
             for (name, store) in task.stores() {
-                let topic = changelog_topic(&self.setup.config.application_id, name);
+                let Some((topic, is_input)) = self.changelog_of(name) else {
+                    continue;
+                };
                 let key = (topic, task_id.partition);
-                if let Some(offset) = written.get(&key) {
+                let offsets = if is_input { &processed } else { &written };
+                if let Some(offset) = offsets.get(&key) {
                     store
                         .borrow_mut()
                         .commit(&BTreeMap::from([(key, *offset)]))?;
@@ -344,6 +489,11 @@ impl Worker {
             }
         }
         Ok(())
+    }
+
+    /// The group rebalances: what was prepared is committed later, with what is processed until then.
+    pub(super) fn put_off_commit(&mut self) {
+        self.last_commit = Instant::now();
     }
 
     /// These partitions are others' from now on: closes the tasks that read them. Everything is committed before.
@@ -359,33 +509,64 @@ impl Worker {
             self.partitions.remove(partition);
         }
         for task_id in tasks {
-            self.unrestored.remove(&task_id);
             if let Some(mut task) = self.tasks.remove(&task_id) {
                 task.close()?;
             }
+            self.close_waiting(task_id)?;
         }
         Ok(())
+    }
+
+    /// Closes a task that has not processed: its stores have nothing but what changelogs have.
+    fn close_waiting(&mut self, task_id: TaskId) -> Result<(), StreamsError> {
+        self.restorer.give_up(task_id)?;
+        match self.waiting.remove(&task_id) {
+            Some(Waiting {
+                task: Some(mut task),
+                ..
+            }) => task.close_stores(),
+            _ => Ok(()),
+        }
     }
 
     /// Closes everything. Without `in_order` stores stay as they are on disk, open: what they have may not be
     /// committed.
     pub(super) fn close_all(&mut self, in_order: bool) -> Result<(), StreamsError> {
         let tasks = std::mem::take(&mut self.tasks);
-        self.unrestored.clear();
         self.partitions.clear();
         if !in_order {
+            self.waiting.clear();
             return Ok(());
         }
-        tasks
+        let waiting = self.waiting_that(|_| true);
+        let closed = tasks
             .into_values()
             .map(|mut task| task.close())
-            .fold(Ok(()), Result::and)
+            .fold(Ok(()), Result::and);
+        waiting
+            .into_iter()
+            .map(|task_id| self.close_waiting(task_id))
+            .fold(closed, Result::and)
+    }
+
+    /// Ends the clients, within `timeout` each.
+    pub(super) async fn close_clients(self, timeout: Duration) {
+        self.restorer.close(timeout).await;
+        self.output.close(timeout).await;
     }
 
     /// Tasks that are given to this thread.
     pub(super) fn task_count(&self) -> usize {
         self.tasks.len()
     }
+}
+
+/// Whether the stores are open elsewhere.
+fn is_locked(error: &StreamsError) -> bool {
+    let StreamsError::Store { source, .. } = error else {
+        return false;
+    };
+    matches!(source.downcast_ref(), Some(StoreFault::Locked))
 }
 
 fn committed(committable: &CommittableOffset) -> (TopicPartition, CommittedOffset) {

@@ -67,28 +67,33 @@ impl Input {
         self.head.as_ref().map(|(_, timestamp_ms)| *timestamp_ms)
     }
 
+    /// Adds records that wait. Whether some were dropped, so that there is something to commit.
     pub(crate) fn add(
         &mut self,
         context: &mut TaskContext,
         records: impl IntoIterator<Item = RawRecord>,
-    ) -> Result<(), StreamsError> {
+    ) -> Result<bool, StreamsError> {
         self.waiting.extend(records);
         self.read_head(context)
     }
 
-    /// Reads records until one can be processed.
-    fn read_head(&mut self, context: &mut TaskContext) -> Result<(), StreamsError> {
+    /// Reads records until one can be processed; whether it has dropped some.
+    fn read_head(&mut self, context: &mut TaskContext) -> Result<bool, StreamsError> {
+        let mut has_dropped = false;
         while self.head.is_none() {
             let Some(raw) = self.waiting.pop_front() else {
-                return Ok(());
+                break;
             };
             let offset = raw.offset;
             match self.source.decode(context, &raw, self.partition_time_ms)? {
                 Decoded::Waits(timestamp_ms) => self.head = Some((raw, timestamp_ms)),
-                Decoded::Dropped => self.next_offset = Some(offset + 1),
+                Decoded::Dropped => {
+                    self.next_offset = Some(offset + 1);
+                    has_dropped = true;
+                }
             }
         }
-        Ok(())
+        Ok(has_dropped)
     }
 
     /// Processes the first record.
@@ -108,7 +113,8 @@ impl Input {
         context.raw_record = (raw.key, raw.value);
         self.source.process(context)?;
         self.next_offset = Some(offset + 1);
-        self.read_head(context).map_err(Failure::fatal)
+        self.read_head(context).map_err(Failure::fatal)?;
+        Ok(())
     }
 
     /// What to commit; none when nothing was taken.

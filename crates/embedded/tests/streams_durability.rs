@@ -1,0 +1,535 @@
+//! What applications of the streams library keep and count when something goes wrong, against a broker in the process
+//! of the test.
+
+use riverrun_client::TopicPartition;
+use riverrun_client::admin::{AdminConfig, IsolationLevel, MembersToRemove, NewTopic, OffsetSpec};
+use riverrun_client::blocking::{Admin, Consumer, Producer};
+use riverrun_client::consumer::ConsumerConfig;
+use riverrun_client::producer::{ProducerConfig, ProducerRecord};
+use riverrun_embedded::EmbeddedBroker;
+use riverrun_streams::dsl::{
+    Materialized, Optimization, StreamsBuilder, TimeWindows, TopologyConfig,
+};
+use riverrun_streams::processor::{DeadLetterTopic, Handlers};
+use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee, State, StreamsConfig};
+use riverrun_streams::topology::Topology;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+type Error = Box<dyn std::error::Error>;
+
+/// How long a test waits for what must come.
+const IN_TIME: Duration = Duration::from_secs(120);
+/// How long nothing may happen that must not.
+const A_WHILE: Duration = Duration::from_secs(2);
+/// No commit but at the end, or at a rebalance.
+const NEVER_MS: u64 = 3_600_000;
+
+const CHANGELOG: &str = "app-counts-changelog";
+const EXACTLY_ONCE: ProcessingGuarantee = ProcessingGuarantee::ExactlyOnceV2;
+
+/// A broker, and clients that look at it.
+struct World {
+    broker: EmbeddedBroker,
+    admin: Admin,
+    producer: Producer,
+}
+
+impl World {
+    /// With topic `words`, of this many partitions.
+    fn start(partitions: i32) -> Result<Self, Error> {
+        let broker = EmbeddedBroker::start()?;
+        let servers = broker.bootstrap_servers();
+        let world = Self {
+            admin: Admin::new(AdminConfig::with_bootstrap_servers(servers)?)?,
+            producer: Producer::new(ProducerConfig::with_bootstrap_servers(servers)?)?,
+            broker,
+        };
+        world.create(NewTopic::new("words").partitions(partitions))?;
+        Ok(world)
+    }
+
+    fn create(&self, topic: NewTopic) -> Result<(), Error> {
+        let topics = [topic];
+        let created = self
+            .admin
+            .call(async |admin| admin.create_topics(&topics).await)?;
+        created.into_values().try_for_each(|one| one.map(|_| ()))?;
+        Ok(())
+    }
+
+    fn write(&self, topic: &str, partition: i32, key: &str, value: &[u8]) -> Result<i64, Error> {
+        let record = ProducerRecord {
+            partition: Some(partition),
+            ..ProducerRecord::new(topic).key(key.as_bytes()).value(value)
+        };
+        let written = self.producer.send(record)?.wait()?;
+        Ok(written.offset.ok_or("an offset")?)
+    }
+
+    fn config(&self, state_dir: &Path) -> Result<StreamsConfig, Error> {
+        let mut config = StreamsConfig::new("app", self.broker.bootstrap_servers())?;
+        config.state_dir = state_dir.to_owned();
+        config.commit_interval_ms = Some(20);
+        config.linger_ms = 0;
+        config.statestore_cache_max_bytes = 0;
+        Ok(config)
+    }
+
+    fn start_streams(
+        &self,
+        topology: Topology,
+        config: StreamsConfig,
+    ) -> Result<KafkaStreams, Error> {
+        let mut streams = KafkaStreams::new(topology, config);
+        streams.start()?;
+        Ok(streams)
+    }
+
+    /// The end of a partition, committed or not.
+    fn end(&self, topic: &str, partition: i32) -> Result<i64, Error> {
+        let name = TopicPartition::new(topic, partition);
+        let asked = BTreeMap::from([(name.clone(), OffsetSpec::Latest)]);
+        let isolation = IsolationLevel::ReadUncommitted;
+        let mut listed = self
+            .admin
+            .call(async |admin| admin.list_offsets(&asked, isolation).await)?;
+        Ok(listed.remove(&name).ok_or("an answer")??.offset)
+    }
+
+    fn committed(&self, topic: &str, partition: i32) -> Result<Option<i64>, Error> {
+        let names = [TopicPartition::new(topic, partition)];
+        let mut offsets = self
+            .admin
+            .call(async |admin| admin.list_group_offsets("app", Some(&names), false).await)??;
+        let offset = offsets.remove(&names[0]).ok_or("an answer")??;
+        Ok(offset.map(|committed| committed.offset))
+    }
+
+    /// Reads the committed records of a topic until its newest values are `expected`, and goes no further.
+    fn await_values(
+        &self,
+        topic: &str,
+        partitions: i32,
+        expected: &[(&str, i64)],
+    ) -> Result<(), Error> {
+        let mut reader = self.reader(topic, partitions)?;
+        let expected: BTreeMap<String, i64> = expected
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), *value))
+            .collect();
+        let mut values = BTreeMap::new();
+        let deadline = Instant::now() + IN_TIME;
+        while values != expected {
+            if Instant::now() > deadline {
+                return Err(format!("`{topic}` has {values:?} instead of {expected:?}").into());
+            }
+            for record in reader.poll(Duration::from_millis(50))?.into_owned()? {
+                let key = String::from_utf8(record.key.ok_or("a key")?.to_vec())?;
+                let value = record.value.ok_or("a value")?;
+                values.insert(key, i64::from_be_bytes((&*value).try_into()?));
+            }
+        }
+        Ok(())
+    }
+
+    fn reader(&self, topic: &str, partitions: i32) -> Result<Consumer, Error> {
+        let mut config = ConsumerConfig::new(self.broker.bootstrap_servers(), "reader")?;
+        config.set("auto.offset.reset", "earliest")?;
+        config.set("isolation.level", "read_committed")?;
+        config.set("enable.auto.commit", "false")?;
+        config.group_id = None;
+        let mut consumer = Consumer::new(config)?;
+        let names: Vec<_> = (0..partitions)
+            .map(|index| TopicPartition::new(topic, index))
+            .collect();
+        consumer.call(async |consumer| consumer.assign(names.clone()))?;
+        Ok(consumer)
+    }
+
+    /// A producer that has an open transaction with this record in it.
+    fn open_transaction(&self, topic: &str, key: &str, value: &[u8]) -> Result<Producer, Error> {
+        let servers = self.broker.bootstrap_servers();
+        let mut config = ProducerConfig::with_bootstrap_servers(servers)?;
+        config.transactional_id = Some("another".to_owned());
+        let producer = Producer::new(config)?;
+        producer.call(async |producer| producer.init_transactions().await)?;
+        producer.call(async |producer| producer.begin_transaction())?;
+        let record = ProducerRecord {
+            partition: Some(0),
+            ..ProducerRecord::new(topic).key(key.as_bytes()).value(value)
+        };
+        producer.send(record)?.wait()?;
+        Ok(producer)
+    }
+
+    fn evict_members(&self) -> Result<(), Error> {
+        let removed = self
+            .admin
+            .call(async |admin| admin.remove_members("app", &MembersToRemove::All).await)??;
+        removed.into_values().collect::<Result<(), _>>()?;
+        Ok(())
+    }
+
+    fn has_members(&self) -> Result<bool, Error> {
+        let mut groups = self
+            .admin
+            .call(async |admin| admin.describe_groups(&["app"]).await)?;
+        let group = groups.remove("app").ok_or("an answer")??;
+        let is_stable = group.state == "Stable";
+        Ok(is_stable
+            && group
+                .members
+                .iter()
+                .any(|member| !member.assignment.is_empty()))
+    }
+}
+
+/// Asks until it is so.
+fn until(what: &str, mut is_so: impl FnMut() -> Result<bool, Error>) -> Result<(), Error> {
+    let deadline = Instant::now() + IN_TIME;
+    while !is_so()? {
+        if Instant::now() > deadline {
+            return Err(format!("not in time: {what}").into());
+        }
+    }
+    Ok(())
+}
+
+/// Asks for a while whether it stays so.
+fn stays(what: &str, mut is_so: impl FnMut() -> Result<bool, Error>) -> Result<(), Error> {
+    let deadline = Instant::now() + A_WHILE;
+    while Instant::now() < deadline {
+        if !is_so()? {
+            return Err(format!("it did not stay so: {what}").into());
+        }
+    }
+    Ok(())
+}
+
+fn await_state(streams: &KafkaStreams, wanted: State) -> Result<(), Error> {
+    until("the state", || Ok(streams.state() == wanted))
+}
+
+/// Counts the records of each key, on disk.
+fn counts() -> Result<Topology, Error> {
+    let builder = StreamsBuilder::new();
+    builder
+        .stream::<String, String>("words")
+        .group_by_key()
+        .count_with(Materialized::named("counts"));
+    Ok(builder.build()?)
+}
+
+#[test]
+fn a_restore_waits_for_open_transactions_of_the_changelog() -> Result<(), Error> {
+    let world = World::start(1)?;
+    let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let mut config = world.config(one.path())?;
+    config.processing_guarantee = EXACTLY_ONCE;
+    let mut first = world.start_streams(counts()?, config)?;
+    world.write("words", 0, "be", b"")?;
+    world.await_values(CHANGELOG, 1, &[("be", 1)])?;
+    first.close()?;
+    // As a member leaves it whose transaction is being committed: its input offsets count already.
+    let another = world.open_transaction(CHANGELOG, "be", &41_i64.to_be_bytes())?;
+    world.write("words", 0, "be", b"")?;
+    let before = world.end(CHANGELOG, 0)?;
+    let mut config = world.config(two.path())?;
+    config.processing_guarantee = EXACTLY_ONCE;
+    let mut second = world.start_streams(counts()?, config)?;
+    until("it joins", || world.has_members())?;
+    stays("nothing is processed", || {
+        Ok(world.end(CHANGELOG, 0)? == before)
+    })?;
+    another.call(async |another| another.commit_transaction().await)?;
+    world.await_values(CHANGELOG, 1, &[("be", 42)])?;
+    second.close()?;
+    Ok(())
+}
+
+#[test]
+fn nothing_is_processed_by_who_is_closed_while_it_restores() -> Result<(), Error> {
+    let world = World::start(1)?;
+    let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let mut config = world.config(one.path())?;
+    config.processing_guarantee = EXACTLY_ONCE;
+    let mut first = world.start_streams(counts()?, config.clone())?;
+    world.write("words", 0, "be", b"")?;
+    world.await_values(CHANGELOG, 1, &[("be", 1)])?;
+    first.close()?;
+    let another = world.open_transaction(CHANGELOG, "not", &1_i64.to_be_bytes())?;
+    world.write("words", 0, "be", b"")?;
+    world.write("words", 0, "or", b"")?;
+    let mut elsewhere = config;
+    elsewhere.state_dir = two.path().to_owned();
+    // So that records come with the task, which must wait all the same.
+    elsewhere.poll_ms = 1_000;
+    let mut second = world.start_streams(counts()?, elsewhere.clone())?;
+    until("it joins", || world.has_members())?;
+    stays("it restores", || Ok(second.state() == State::Rebalancing))?;
+    second.close()?;
+    another.call(async |another| another.abort_transaction().await)?;
+    assert_eq!(world.committed("words", 0)?, Some(1));
+    let mut third = world.start_streams(counts()?, elsewhere)?;
+    world.await_values(CHANGELOG, 1, &[("be", 2), ("or", 1)])?;
+    third.close()?;
+    Ok(())
+}
+
+#[test]
+fn a_task_does_not_wait_for_the_restore_of_another() -> Result<(), Error> {
+    let world = World::start(2)?;
+    let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let mut config = world.config(one.path())?;
+    config.processing_guarantee = EXACTLY_ONCE;
+    let mut first = world.start_streams(counts()?, config)?;
+    world.write("words", 0, "be", b"")?;
+    world.await_values(CHANGELOG, 2, &[("be", 1)])?;
+    first.close()?;
+    let another = world.open_transaction(CHANGELOG, "be", &41_i64.to_be_bytes())?;
+    let mut config = world.config(two.path())?;
+    config.processing_guarantee = EXACTLY_ONCE;
+    let mut second = world.start_streams(counts()?, config)?;
+    world.write("words", 0, "be", b"")?;
+    world.write("words", 1, "to", b"")?;
+    world.await_values(CHANGELOG, 2, &[("be", 1), ("to", 1)])?;
+    another.call(async |another| another.commit_transaction().await)?;
+    world.await_values(CHANGELOG, 2, &[("be", 42), ("to", 1)])?;
+    second.close()?;
+    Ok(())
+}
+
+#[test]
+fn what_a_lost_member_has_not_committed_is_counted_once() -> Result<(), Error> {
+    let world = World::start(1)?;
+    let state = tempfile::tempdir()?;
+    let mut config = world.config(state.path())?;
+    config.processing_guarantee = EXACTLY_ONCE;
+    config.commit_interval_ms = Some(NEVER_MS);
+    config.heartbeat_interval_ms = 50;
+    config.transaction_timeout_ms = 60_000;
+    let mut streams = world.start_streams(counts()?, config)?;
+    world.write("words", 0, "be", b"")?;
+    until("it is processed", || Ok(world.end(CHANGELOG, 0)? == 1))?;
+    world.evict_members()?;
+    // A marker of the transaction that was given up, and the record of the next one.
+    until(
+        "it is processed again",
+        || Ok(world.end(CHANGELOG, 0)? == 3),
+    )?;
+    streams.close()?;
+    world.await_values(CHANGELOG, 1, &[("be", 1)])?;
+    assert_eq!(world.committed("words", 0)?, Some(1));
+    Ok(())
+}
+
+#[test]
+fn tasks_that_stay_keep_their_stores_when_others_go() -> Result<(), Error> {
+    let world = World::start(2)?;
+    let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let mut config = world.config(one.path())?;
+    config.processing_guarantee = EXACTLY_ONCE;
+    config.commit_interval_ms = Some(NEVER_MS);
+    config.heartbeat_interval_ms = 50;
+    config.transaction_timeout_ms = 60_000;
+    let mut first = world.start_streams(counts()?, config.clone())?;
+    world.write("words", 0, "be", b"")?;
+    world.write("words", 1, "to", b"")?;
+    let is_processed = || Ok(world.end(CHANGELOG, 0)? == 1 && world.end(CHANGELOG, 1)? == 1);
+    until("both are processed", is_processed)?;
+    let marks: Vec<_> = (0..2)
+        .map(|partition| one.path().join(format!("app/0_{partition}/mark")))
+        .collect();
+    marks.iter().try_for_each(|mark| std::fs::write(mark, ""))?;
+    config.state_dir = two.path().to_owned();
+    let mut second = world.start_streams(counts()?, config)?;
+    // The rebalance commits what was processed until then.
+    world.await_values(CHANGELOG, 2, &[("be", 1), ("to", 1)])?;
+    await_state(&second, State::Running)?;
+    assert!(
+        marks.iter().all(|mark| mark.exists()),
+        "a store was given up"
+    );
+    first.close()?;
+    second.close()?;
+    Ok(())
+}
+
+#[test]
+fn a_table_whose_topic_is_its_changelog_is_restored() -> Result<(), Error> {
+    let topology = || {
+        let builder = StreamsBuilder::new();
+        let users = builder.table::<String, i64>("users");
+        builder
+            .stream::<String, String>("words")
+            .join_table(&users, |_, number| *number)
+            .to("numbers");
+        let optimization = Optimization::ALL;
+        builder.build_with(&TopologyConfig {
+            optimization,
+            ..TopologyConfig::default()
+        })
+    };
+    for guarantee in [ProcessingGuarantee::AtLeastOnce, EXACTLY_ONCE] {
+        let world = World::start(1)?;
+        world.create(NewTopic::new("users").partitions(1))?;
+        world.create(NewTopic::new("numbers").partitions(1))?;
+        let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);
+        let mut config = world.config(one.path())?;
+        config.processing_guarantee = guarantee;
+        let mut first = world.start_streams(topology()?, config.clone())?;
+        world.write("users", 0, "anna", &7_i64.to_be_bytes())?;
+        until("the table is read", || {
+            Ok(world.committed("users", 0)? == Some(1))
+        })?;
+        first.close()?;
+        config.state_dir = two.path().to_owned();
+        let mut second = world.start_streams(topology()?, config.clone())?;
+        world.write("words", 0, "anna", b"")?;
+        world.await_values("numbers", 1, &[("anna", 7)])?;
+        second.close()?;
+        // What the store has noted fits to what is committed.
+        let mut third = world.start_streams(topology()?, config)?;
+        world.write("users", 0, "anna", &8_i64.to_be_bytes())?;
+        until("the table is read", || {
+            Ok(world.committed("users", 0)? == Some(2))
+        })?;
+        world.write("words", 0, "anna", b"")?;
+        world.await_values("numbers", 1, &[("anna", 8)])?;
+        third.close()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn records_that_are_skipped_are_committed() -> Result<(), Error> {
+    for guarantee in [ProcessingGuarantee::AtLeastOnce, EXACTLY_ONCE] {
+        let world = World::start(1)?;
+        world.create(NewTopic::new("dead").partitions(1))?;
+        let state = tempfile::tempdir()?;
+        let mut config = world.config(state.path())?;
+        config.processing_guarantee = guarantee;
+        config.handlers = Handlers::log_and_continue(DeadLetterTopic(Some("dead".into())));
+        let mut streams = world.start_streams(counts()?, config)?;
+        world.write("words", 0, "be", &[0xff])?;
+        until("it is committed", || {
+            Ok(world.committed("words", 0)? == Some(1))
+        })?;
+        streams.close()?;
+        assert!(world.end("dead", 0)? >= 1);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_store_that_another_thread_has_open_is_waited_for() -> Result<(), Error> {
+    let world = World::start(1)?;
+    let state = tempfile::tempdir()?;
+    let config = world.config(state.path())?;
+    let mut streams = world.start_streams(counts()?, config.clone())?;
+    world.write("words", 0, "be", b"")?;
+    world.await_values(CHANGELOG, 1, &[("be", 1)])?;
+    streams.close()?;
+    let lock = File::options()
+        .write(true)
+        .open(state.path().join("app/0_0/stores/lock"))?;
+    lock.lock()?;
+    let mut streams = world.start_streams(counts()?, config)?;
+    world.write("words", 0, "be", b"")?;
+    until("it joins", || world.has_members())?;
+    stays("it waits", || Ok(streams.state() == State::Rebalancing))?;
+    lock.unlock()?;
+    world.await_values(CHANGELOG, 1, &[("be", 2)])?;
+    streams.close()?;
+    Ok(())
+}
+
+#[test]
+fn a_record_that_the_broker_refuses_ends_the_instance() -> Result<(), Error> {
+    for guarantee in [ProcessingGuarantee::AtLeastOnce, EXACTLY_ONCE] {
+        let world = World::start(1)?;
+        let small = NewTopic::new("loud")
+            .partitions(1)
+            .config("max.message.bytes", "200");
+        world.create(small)?;
+        let builder = StreamsBuilder::new();
+        builder.stream::<String, String>("words").to("loud");
+        let state = tempfile::tempdir()?;
+        let mut config = world.config(state.path())?;
+        config.processing_guarantee = guarantee;
+        let mut streams = world.start_streams(builder.build()?, config)?;
+        world.write("words", 0, "be", "be".repeat(500).as_bytes())?;
+        await_state(&streams, State::Error)?;
+        let error = streams.close().expect_err("the record is too large");
+        assert!(
+            error.to_string().contains("cannot write to topic `loud`"),
+            "{error}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn a_changelog_with_a_damaged_record_tells_where() -> Result<(), Error> {
+    let world = World::start(1)?;
+    let windows = || {
+        let builder = StreamsBuilder::new();
+        builder
+            .stream::<String, String>("words")
+            .group_by_key()
+            .windowed_by(TimeWindows::of_size_with_no_grace(1_000))
+            .count_with(Materialized::named("counts"));
+        builder.build()
+    };
+    let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let mut config = world.config(one.path())?;
+    world.start_streams(windows()?, config.clone())?.close()?;
+    let offset = world.write(CHANGELOG, 0, "short", b"")?;
+    config.state_dir = two.path().to_owned();
+    let mut streams = world.start_streams(windows()?, config)?;
+    await_state(&streams, State::Error)?;
+    let error = streams.close().expect_err("the key has no time");
+    let expected = format!(
+        "state store `counts` cannot be restored (topic `{CHANGELOG}`, partition 0, offset {offset})"
+    );
+    assert!(error.to_string().starts_with(&expected), "{error}");
+    Ok(())
+}
+
+#[test]
+fn a_changelog_that_was_cut_is_restored_anew() -> Result<(), Error> {
+    let world = World::start(1)?;
+    // Who only compacts a topic does not cut it.
+    let changelog = NewTopic::new(CHANGELOG).partitions(1);
+    world.create(changelog.config("cleanup.policy", "compact,delete"))?;
+    let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let config = world.config(one.path())?;
+    let mut first = world.start_streams(counts()?, config.clone())?;
+    world.write("words", 0, "be", b"")?;
+    world.await_values(CHANGELOG, 1, &[("be", 1)])?;
+    first.close()?;
+    let mut elsewhere = config.clone();
+    elsewhere.state_dir = two.path().to_owned();
+    let mut second = world.start_streams(counts()?, elsewhere)?;
+    for count in 2..5 {
+        world.write("words", 0, "be", b"")?;
+        world.await_values(CHANGELOG, 1, &[("be", count)])?;
+    }
+    second.close()?;
+    let before = BTreeMap::from([(TopicPartition::new(CHANGELOG, 0), 3)]);
+    let cut = world
+        .admin
+        .call(async |admin| admin.delete_records(&before).await)?;
+    cut.into_values().try_for_each(|cut| cut.map(|_| ()))?;
+    let mark = one.path().join("app/0_0/mark");
+    std::fs::write(&mark, "")?;
+    let mut first = world.start_streams(counts()?, config)?;
+    world.write("words", 0, "be", b"")?;
+    world.await_values(CHANGELOG, 1, &[("be", 5)])?;
+    assert!(!mark.exists());
+    first.close()?;
+    Ok(())
+}
