@@ -15,6 +15,7 @@
 
 mod config;
 mod directory;
+mod global;
 mod kafka_streams;
 mod output;
 mod patience;

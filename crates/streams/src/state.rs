@@ -34,6 +34,7 @@ mod read_only;
 mod segments;
 mod sequence;
 mod session;
+mod shared_rows;
 mod state_store;
 mod storage;
 mod store_builders;
@@ -60,6 +61,7 @@ pub use read_only::{
     ReadOnlyWindowStore,
 };
 pub use session::{SessionStore, SessionStoreWithHeaders};
+pub(crate) use shared_rows::SharedRows;
 pub use state_store::{
     BuiltStore, ChangelogConfig, ChangelogRecord, StateStore, StoreBuilder, StoreBuilding,
 };

@@ -117,7 +117,7 @@ impl TopologyTestDriver {
                 subtopology: number,
                 partition: 0,
             };
-            let whole = joined(number, parts);
+            let whole = Subtopology::joined(number, parts);
             let built =
                 topology.instantiate(&application_id, &whole, task_id, &storage, globals)?;
             let topics: Vec<SourceTopics> = built
@@ -257,24 +257,6 @@ impl TopologyTestDriver {
         let closed = driven.task.close();
         let global = driven.global.as_mut().map_or(Ok(()), Task::close);
         closed.and(global)
-    }
-}
-
-/// All nodes as one sub-topology: the driver has one task, whose stream time all of them share.
-fn joined(number: i32, parts: Vec<Subtopology>) -> Subtopology {
-    let is_global = parts.iter().any(|part| part.is_global);
-    let mut nodes: Vec<usize> = Vec::new();
-    let mut stores = std::collections::BTreeSet::new();
-    for part in parts {
-        nodes.extend(part.nodes);
-        stores.extend(part.stores);
-    }
-    nodes.sort_unstable();
-    Subtopology {
-        number,
-        nodes,
-        stores,
-        is_global,
     }
 }
 

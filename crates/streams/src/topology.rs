@@ -27,7 +27,8 @@ mod subtopologies;
 
 pub use builder::{InternalTopic, NodeHandle, SinkTopic, SourceTopics, Topology};
 pub(crate) use builder::{
-    NodeDefinition, NodeFactory, NodeKind, check_name, processor_factory, stateless_factory,
+    NodeDefinition, NodeFactory, NodeKind, SourceFactory, check_name, processor_factory,
+    stateless_factory,
 };
 pub use describe::{DescribedKind, NodeDescription, SubtopologyDescription, TopologyDescription};
 pub use error::TopologyError;

@@ -51,6 +51,8 @@ pub struct StreamsConfig {
     pub linger_ms: u64,
     /// `windowstore.changelog.additional.retention.ms`.
     pub windowstore_changelog_additional_retention_ms: i64,
+    /// `processing.exception.handler.global.enabled`: the processing handler hears of the processors of global stores.
+    pub processing_exception_handler_global_enabled: bool,
     /// The three exception handlers.
     pub handlers: Handlers,
 }
@@ -84,6 +86,7 @@ impl StreamsConfig {
             task_timeout_ms: 300_000,
             linger_ms: 100,
             windowstore_changelog_additional_retention_ms: 86_400_000,
+            processing_exception_handler_global_enabled: false,
             handlers: Handlers::default(),
         })
     }

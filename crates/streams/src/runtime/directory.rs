@@ -36,6 +36,11 @@ impl StateDirectory {
         self.path.join(task.to_string())
     }
 
+    /// The directory of global stores.
+    pub(super) fn of_globals(&self) -> PathBuf {
+        self.path.join("global")
+    }
+
     /// Removes what a task has kept, at once: who is ended meanwhile leaves nothing that looks like a store.
     pub(super) fn wipe(&self, task: TaskId) -> Result<(), StreamsError> {
         let path = self.of_task(task);

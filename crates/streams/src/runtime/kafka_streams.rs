@@ -2,16 +2,18 @@
 
 use super::StreamsConfig;
 use super::directory::StateDirectory;
+use super::global::{self, GlobalSetup};
 use super::thread::{StreamThread, ThreadSetup};
 use super::topics::ApplicationTopics;
 use crate::error::StreamsError;
+use crate::state::SharedRows;
 use crate::topology::Topology;
 use parking_lot::Mutex;
 use riverrun_client::ErrorCode;
 use riverrun_client::admin::{Admin, AdminConfig};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use tokio::sync::watch;
 
@@ -50,6 +52,8 @@ pub struct KafkaStreams {
     topology: Arc<Topology>,
     config: Arc<StreamsConfig>,
     threads: Vec<JoinHandle<()>>,
+    /// Ends after the others, which read its stores.
+    global_thread: Option<JoinHandle<()>>,
     shared: Arc<Shared>,
 }
 
@@ -57,6 +61,8 @@ pub struct KafkaStreams {
 pub(super) struct Shared {
     /// The state of each thread.
     threads: Mutex<Vec<State>>,
+    /// How many of these are stream threads; the global thread comes after them.
+    stream_threads: AtomicUsize,
     state: watch::Sender<State>,
     errors: Mutex<Vec<StreamsError>>,
     pub(super) shutdown: AtomicBool,
@@ -92,6 +98,18 @@ impl Shared {
         self.state.send_replace(state);
     }
 
+    /// Whether the instance was asked to end and no stream thread runs any more.
+    pub(super) fn have_stream_threads_ended(&self) -> bool {
+        let count = self.stream_threads.load(Ordering::Relaxed);
+        self.shutdown.load(Ordering::Relaxed)
+            && self
+                .threads
+                .lock()
+                .iter()
+                .take(count)
+                .all(|state| matches!(state, State::NotRunning | State::Error))
+    }
+
     pub(super) fn fail(&self, thread: usize, error: StreamsError) {
         tracing::error!(%error, "a stream thread has failed");
         self.errors.lock().push(error);
@@ -108,8 +126,10 @@ impl KafkaStreams {
             topology: Arc::new(topology),
             config: Arc::new(config),
             threads: Vec::new(),
+            global_thread: None,
             shared: Arc::new(Shared {
                 threads: Mutex::new(Vec::new()),
+                stream_threads: AtomicUsize::new(0),
                 state: watch::Sender::new(State::Created),
                 errors: Mutex::new(Vec::new()),
                 shutdown: AtomicBool::new(false),
@@ -137,9 +157,28 @@ impl KafkaStreams {
         let mut process_id = [0; 16];
         getrandom::fill(&mut process_id)
             .map_err(|error| StreamsError::Other(format!("no random process id: {error}")))?;
-        let count = self.config.num_stream_threads.max(1);
-        *self.shared.threads.lock() = vec![State::Rebalancing; count];
+        // A topology of global tables alone has nothing for stream threads to do.
+        let count = match topics.inputs.is_empty() && !topics.globals.is_empty() {
+            true => 0,
+            false => self.config.num_stream_threads.max(1),
+        };
+        let has_global_thread = !topics.globals.is_empty();
+        *self.shared.threads.lock() =
+            vec![State::Rebalancing; count + usize::from(has_global_thread)];
+        self.shared.stream_threads.store(count, Ordering::Relaxed);
         self.shared.state.send_replace(State::Rebalancing);
+        let global_rows = SharedRows::default();
+        if has_global_thread {
+            self.start_global_thread(GlobalSetup {
+                index: count,
+                topology: Arc::clone(&self.topology),
+                config: Arc::clone(&self.config),
+                counts: counts.clone(),
+                directory: Arc::clone(&directory),
+                shared: Arc::clone(&self.shared),
+                rows: global_rows.clone(),
+            })?;
+        }
         let topics = Arc::new(topics);
         for index in 0..count {
             let setup = ThreadSetup {
@@ -151,15 +190,25 @@ impl KafkaStreams {
                 directory: Arc::clone(&directory),
                 shared: Arc::clone(&self.shared),
                 process_id,
+                global_rows: global_rows.clone(),
             };
             let name = format!("{}-StreamThread-{}", self.config.application_id, index + 1);
-            let thread = std::thread::Builder::new()
-                .name(name)
-                .spawn(move || StreamThread::run(setup))
-                .map_err(|error| StreamsError::Other(format!("cannot start a thread: {error}")))?;
+            let thread = spawn(name, move || StreamThread::run(setup))?;
             self.threads.push(thread);
         }
         Ok(())
+    }
+
+    /// Starts the global thread, and waits until its stores have what their topics have.
+    fn start_global_thread(&mut self, setup: GlobalSetup) -> Result<(), StreamsError> {
+        let (told, restored) = std::sync::mpsc::channel();
+        let name = format!("{}-GlobalStreamThread", self.config.application_id);
+        self.global_thread = Some(spawn(name, move || global::run(setup, &told))?);
+        restored.recv().unwrap_or_else(|_| {
+            Err(StreamsError::Other(
+                "the global thread has panicked".to_owned(),
+            ))
+        })
     }
 
     fn create_topics(
@@ -206,7 +255,7 @@ impl KafkaStreams {
     /// The first error of a thread, now or before.
     pub fn close(&mut self) -> Result<(), StreamsError> {
         self.shared.shutdown.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
+        for thread in self.threads.drain(..).chain(self.global_thread.take()) {
             if thread.join().is_err() {
                 return Err(StreamsError::Other(
                     "a stream thread has panicked".to_owned(),
@@ -229,6 +278,16 @@ impl Drop for KafkaStreams {
     fn drop(&mut self) {
         self.shared.shutdown.store(true, Ordering::Relaxed);
     }
+}
+
+fn spawn(
+    name: String,
+    run: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, StreamsError> {
+    std::thread::Builder::new()
+        .name(name)
+        .spawn(run)
+        .map_err(|error| StreamsError::Other(format!("cannot start a thread: {error}")))
 }
 
 /// An error of a client. Who was fenced, or has lost its place in the group, has lost its tasks.

@@ -11,6 +11,7 @@ use super::{ProcessingGuarantee, StreamsConfig};
 use crate::assignor;
 use crate::error::StreamsError;
 use crate::formats::group::{LATEST_OFFSET, LATEST_VERSION, MemberSubscription, TaskId};
+use crate::state::SharedRows;
 use crate::topology::Topology;
 use riverrun_client::consumer::{
     Assignment, Assignor, Consumer, ConsumerConfig, IsolationLevel, Member, OffsetReset, Offsets,
@@ -36,6 +37,8 @@ pub(super) struct ThreadSetup {
     pub(super) directory: Arc<StateDirectory>,
     pub(super) shared: Arc<Shared>,
     pub(super) process_id: [u8; 16],
+    /// What the global thread fills.
+    pub(super) global_rows: SharedRows,
 }
 
 /// A stream thread.
@@ -189,9 +192,10 @@ impl StreamThread {
             init_transactions(&producer, setup).await?;
         }
         let mut consumer = consumer(setup, &thread_name)?;
+        let restore_name = format!("{thread_name}-restore-consumer");
         let restorer = Restorer::new(
-            restorer(config, &thread_name, isolation(config))?,
-            restorer(config, &thread_name, IsolationLevel::ReadUncommitted)?,
+            auxiliary_consumer(config, &restore_name, isolation(config))?,
+            auxiliary_consumer(config, &restore_name, IsolationLevel::ReadUncommitted)?,
         );
         let (sender, news) = mpsc::unbounded_channel();
         consumer.set_rebalance_listener(Listener { news: sender });
@@ -203,7 +207,7 @@ impl StreamThread {
         Ok(Self {
             setup: Arc::clone(setup),
             consumer,
-            worker,
+            worker: worker?,
             patience: Patience::new(config.task_timeout_ms),
             news,
         })
@@ -416,16 +420,18 @@ fn consumer(setup: &ThreadSetup, thread: &str) -> Result<Consumer, StreamsError>
     Consumer::new(config).map_err(client_error)
 }
 
-fn isolation(streams: &StreamsConfig) -> IsolationLevel {
+/// What of the records in transactions that are open or aborted is read: nothing under exactly-once.
+pub(super) fn isolation(streams: &StreamsConfig) -> IsolationLevel {
     match streams.processing_guarantee {
         ProcessingGuarantee::AtLeastOnce => IsolationLevel::ReadUncommitted,
         ProcessingGuarantee::ExactlyOnceV2 => IsolationLevel::ReadCommitted,
     }
 }
 
-fn restorer(
+/// A consumer without a group: it restores stores.
+pub(super) fn auxiliary_consumer(
     streams: &StreamsConfig,
-    thread: &str,
+    client_id: &str,
     isolation: IsolationLevel,
 ) -> Result<Consumer, StreamsError> {
     let mut config = ConsumerConfig {
@@ -434,7 +440,7 @@ fn restorer(
     };
     config
         .client
-        .set("client.id", &format!("{thread}-restore-consumer"))
+        .set("client.id", client_id)
         .map_err(client_error)?;
     config.enable_auto_commit = false;
     config.allow_auto_create_topics = false;

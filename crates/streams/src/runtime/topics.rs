@@ -15,6 +15,8 @@ use std::sync::Arc;
 pub(super) struct ApplicationTopics {
     /// Input topics of each sub-topology that has tasks.
     pub(super) inputs: InputTopics,
+    /// Topics that fill global stores.
+    pub(super) globals: BTreeSet<String>,
     /// Topics that each sub-topology writes.
     outputs: BTreeMap<i32, BTreeSet<String>>,
     /// Repartition topics: how many partitions they must have, and their configuration.
@@ -39,9 +41,9 @@ impl ApplicationTopics {
         topics.copartitioned = copartitioned(topology, application_id);
         for subtopology in topology.subtopologies() {
             if subtopology.is_global {
-                return Err(StreamsError::Other(
-                    "global tables and stores run in the test driver only".to_owned(),
-                ));
+                let names = topology.source_topics(&subtopology);
+                topics.globals.extend(names.map(|name| name.to_string()));
+                continue;
             }
             let number = subtopology.number;
             for index in &subtopology.nodes {
@@ -154,7 +156,7 @@ impl ApplicationTopics {
     async fn input_counts(&self, admin: &Admin) -> Result<BTreeMap<String, i32>, StreamsError> {
         let subscription = self.subscription();
         let names: Vec<&str> = subscription
-            .iter()
+            .union(&self.globals)
             .filter(|topic| !self.repartitions.contains_key(*topic))
             .map(String::as_str)
             .collect();
@@ -163,7 +165,11 @@ impl ApplicationTopics {
         for (name, described) in described {
             let described = described.map_err(|error| {
                 StreamsError::Other(format!(
-                    "input topic `{name}`: {error}; create it before the application starts"
+                    "{} topic `{name}`: {error}; create it before the application starts",
+                    match self.globals.contains(&name) {
+                        true => "global",
+                        false => "input",
+                    }
                 ))
             })?;
             let count = i32::try_from(described.partitions.len()).unwrap_or(i32::MAX);

@@ -1,6 +1,7 @@
 //! The tasks of a thread: made when partitions come, closed when they go, committed together.
 
 use super::directory::StateDirectory;
+use super::global::readers;
 use super::kafka_streams::client_error;
 use super::output::{Output, topic_partition};
 use super::patience::Patience;
@@ -37,6 +38,7 @@ pub(super) struct Worker {
     setup: Arc<ThreadSetup>,
     subtopologies: BTreeMap<i32, Subtopology>,
     cache: CacheBudget,
+    global_stores: TaskStores,
     /// Those that process.
     tasks: BTreeMap<TaskId, Task>,
     /// Those whose stores are not restored.
@@ -58,7 +60,7 @@ impl Worker {
         output: Output,
         restorer: Restorer,
         membership: GroupMembership,
-    ) -> Self {
+    ) -> Result<Self, StreamsError> {
         let subtopologies = setup
             .topology
             .subtopologies()
@@ -66,10 +68,13 @@ impl Worker {
             .map(|subtopology| (subtopology.number, subtopology))
             .collect();
         let threads = setup.config.num_stream_threads.max(1);
-        Self {
+        let application_id = &setup.config.application_id;
+        let global_stores = readers(&setup.topology, application_id, &setup.global_rows)?;
+        Ok(Self {
             setup: Arc::clone(setup),
             subtopologies,
             cache: CacheBudget::new(setup.config.statestore_cache_max_bytes / threads),
+            global_stores,
             tasks: BTreeMap::new(),
             waiting: BTreeMap::new(),
             partitions: BTreeSet::new(),
@@ -79,7 +84,7 @@ impl Worker {
             membership,
             processed: BTreeMap::new(),
             last_commit: Instant::now(),
-        }
+        })
     }
 
     fn inputs(&self) -> &InputTopics {
@@ -322,7 +327,7 @@ impl Worker {
                 subtopology,
                 task_id,
                 &storage,
-                &TaskStores::default(),
+                &self.global_stores,
             )
         };
         let built = instantiate()?;
@@ -341,14 +346,7 @@ impl Worker {
 
     /// Records of partitions of the tasks have come.
     pub(super) fn add_records(&mut self, records: Vec<OwnedRecord>) -> Result<(), StreamsError> {
-        let mut batches: BTreeMap<Arc<TopicPartition>, Vec<OwnedRecord>> = BTreeMap::new();
-        for record in records {
-            batches
-                .entry(Arc::clone(&record.partition))
-                .or_default()
-                .push(record);
-        }
-        for (partition, records) in batches {
+        for (partition, records) in batches(records) {
             let Some(task_id) = self.task_of(&partition) else {
                 continue;
             };
@@ -356,20 +354,13 @@ impl Worker {
                 waiting.records.extend(records);
                 continue;
             }
-            let Some(task) = self.tasks.get_mut(&task_id) else {
-                continue;
-            };
-            let topic: Arc<str> = Arc::from(partition.topic.as_str());
-            let raw = records.into_iter().map(|record| RawRecord {
-                topic: Arc::clone(&topic),
-                partition: partition.partition,
-                offset: record.offset,
-                timestamp_ms: record.timestamp_ms,
-                key: record.key,
-                value: record.value,
-                headers: headers(record.headers),
-            });
-            task.add_records(&topic, partition.partition, raw)?;
+            if let Some(task) = self.tasks.get_mut(&task_id) {
+                task.add_records(
+                    &partition.topic,
+                    partition.partition,
+                    raw(&partition, records),
+                )?;
+            }
         }
         Ok(())
     }
@@ -567,6 +558,38 @@ fn is_locked(error: &StreamsError) -> bool {
         return false;
     };
     matches!(source.downcast_ref(), Some(StoreFault::Locked))
+}
+
+/// Records by partition.
+pub(super) fn batches(
+    records: Vec<OwnedRecord>,
+) -> BTreeMap<Arc<TopicPartition>, Vec<OwnedRecord>> {
+    let mut batches: BTreeMap<Arc<TopicPartition>, Vec<OwnedRecord>> = BTreeMap::new();
+    for record in records {
+        batches
+            .entry(Arc::clone(&record.partition))
+            .or_default()
+            .push(record);
+    }
+    batches
+}
+
+/// Records of a partition as sources take them.
+pub(super) fn raw(
+    partition: &TopicPartition,
+    records: Vec<OwnedRecord>,
+) -> impl Iterator<Item = RawRecord> {
+    let topic: Arc<str> = Arc::from(partition.topic.as_str());
+    let index = partition.partition;
+    records.into_iter().map(move |record| RawRecord {
+        topic: Arc::clone(&topic),
+        partition: index,
+        offset: record.offset,
+        timestamp_ms: record.timestamp_ms,
+        key: record.key,
+        value: record.value,
+        headers: headers(record.headers),
+    })
 }
 
 fn committed(committable: &CommittableOffset) -> (TopicPartition, CommittedOffset) {

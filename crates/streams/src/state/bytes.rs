@@ -85,7 +85,7 @@ pub(crate) fn contains(bounds: &Bounds<'_>, key: &[u8]) -> bool {
 }
 
 /// An ordered map of bytes.
-pub(crate) trait ByteMap: 'static {
+pub(crate) trait ByteMap: Send + 'static {
     /// The value of `key`.
     fn get(&self, key: &[u8]) -> Result<Option<Stored<'_>>, StoreFault>;
 
@@ -109,7 +109,7 @@ pub(crate) trait ByteMap: 'static {
 pub type Offsets = BTreeMap<(std::sync::Arc<str>, i32), i64>;
 
 /// Where the maps of one store are.
-pub(crate) trait Backend: 'static {
+pub(crate) trait Backend: Send + 'static {
     type Map: ByteMap;
 
     /// Opens a map: of a segment, or the only one of the store.

@@ -176,7 +176,7 @@ impl<K, V> Rows for Opening<'_, K, V> {
 
 impl<K, V> Opening<'_, K, V> {
     /// `rows` under the layers that are wanted.
-    pub(super) fn layers<S: ByteStore>(self, rows: S) -> Box<dyn ByteStore> {
+    pub(super) fn layers<S: ByteStore + Send>(self, rows: S) -> Box<dyn ByteStore> {
         match self.format == self.rows_format {
             true => self.wanted_layers(rows),
             false => {
@@ -186,7 +186,11 @@ impl<K, V> Opening<'_, K, V> {
         }
     }
 
-    fn wanted_layers<S: ByteStore>(self, rows: S) -> Box<dyn ByteStore> {
+    fn wanted_layers<S: ByteStore + Send>(self, rows: S) -> Box<dyn ByteStore> {
+        // A global store has its topic for a changelog, and what it holds back no other thread would see.
+        if let Some(shared) = self.building.storage.shared() {
+            return Box::new(shared.add(self.store, rows));
+        }
         let (segments, can_be_cached, retain_duplicates) = match self.kind {
             Kind::KeyValue => (None, true, false),
             Kind::Windows {
@@ -217,7 +221,21 @@ impl<K, V> Opening<'_, K, V> {
         cached(logged, segments, cache)
     }
 
+    /// The rows that another thread has opened, if this one may read them only.
+    pub(super) fn shared(&self) -> Result<Option<Box<dyn ByteStore>>, StreamsError> {
+        let Some(shared) = self.building.storage.shared_by_another() else {
+            return Ok(None);
+        };
+        let reader = shared
+            .reader(self.store)
+            .map_err(|fault| fault.of(self.store))?;
+        Ok(Some(Box::new(reader)))
+    }
+
     pub(super) fn open(self, store_type: StoreType) -> Result<Box<dyn ByteStore>, StreamsError> {
+        if let Some(shared) = self.shared()? {
+            return Ok(shared);
+        }
         let (building, store, format) = (self.building, self.store, self.rows_format);
         open(building, store, store_type, format, self).map_err(|fault| fault.of(store))
     }

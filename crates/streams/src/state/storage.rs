@@ -1,5 +1,6 @@
 //! What the stores of a task share: a database on disk, and the budget of their caches.
 
+use super::SharedRows;
 use super::bytes::TaskDatabase;
 use super::fault::StoreFault;
 use super::layers::CacheBudget;
@@ -16,25 +17,64 @@ struct Shared {
     directory: Option<PathBuf>,
     database: OnceCell<TaskDatabase>,
     cache: CacheBudget,
+    sharing: Sharing,
+}
+
+/// Whether other threads have the same rows.
+#[derive(Debug)]
+enum Sharing {
+    No,
+    /// The stores that are made are shared with others, which read them.
+    Owner(SharedRows),
+    /// The stores that are made read what the owner writes.
+    Reader(SharedRows),
 }
 
 impl TaskStorage {
     /// Persistent stores are kept in memory too, as if every process began with an empty disk.
     pub fn in_memory(cache: CacheBudget) -> Self {
-        Self::new(None, cache)
+        Self::new(None, cache, Sharing::No)
     }
 
     /// Persistent stores are in `directory`, which is the task's own. Its files are made when the first such store is.
     pub fn on_disk(directory: PathBuf, cache: CacheBudget) -> Self {
-        Self::new(Some(directory), cache)
+        Self::new(Some(directory), cache, Sharing::No)
     }
 
-    fn new(directory: Option<PathBuf>, cache: CacheBudget) -> Self {
+    /// Global stores, of which those that are persistent are in `directory`; other threads read them.
+    pub(crate) fn global(directory: PathBuf, shared: SharedRows) -> Self {
+        let sharing = Sharing::Owner(shared);
+        Self::new(Some(directory), CacheBudget::new(0), sharing)
+    }
+
+    /// Global stores that another thread writes.
+    pub(crate) fn global_reader(shared: SharedRows) -> Self {
+        Self::new(None, CacheBudget::new(0), Sharing::Reader(shared))
+    }
+
+    fn new(directory: Option<PathBuf>, cache: CacheBudget, sharing: Sharing) -> Self {
         Self(Rc::new(Shared {
             directory,
             database: OnceCell::new(),
             cache,
+            sharing,
         }))
+    }
+
+    /// Where the stores that are made are shared with other threads.
+    pub(crate) fn shared(&self) -> Option<&SharedRows> {
+        match &self.0.sharing {
+            Sharing::Owner(shared) => Some(shared),
+            Sharing::No | Sharing::Reader(_) => None,
+        }
+    }
+
+    /// What another thread writes, and stores are made to read.
+    pub(crate) fn shared_by_another(&self) -> Option<&SharedRows> {
+        match &self.0.sharing {
+            Sharing::Reader(shared) => Some(shared),
+            Sharing::No | Sharing::Owner(_) => None,
+        }
     }
 
     /// The bytes that the caches of the thread share.

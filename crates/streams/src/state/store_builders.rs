@@ -185,9 +185,10 @@ impl<K: 'static, V: 'static> StoreBuilder for KeyValueStoreBuilder<K, V> {
             format,
             rows_format,
         };
-        let bytes = match max_entries {
-            Some(max_entries) => opening.layers(LruRows::new(*max_entries, rows_format)),
-            None => opening.open(*store_type)?,
+        let bytes = match (max_entries, opening.shared()?) {
+            (Some(max_entries), None) => opening.layers(LruRows::new(*max_entries, rows_format)),
+            (None, None) => opening.open(*store_type)?,
+            (_, Some(shared)) => shared,
         };
         let codec = self.wishes.codec(building, name, format);
         Ok(BuiltStore::new(KeyValueStore::new(Base::new(

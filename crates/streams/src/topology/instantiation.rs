@@ -5,7 +5,7 @@ use super::{NodeDefinition, NodeKind, SourceTopics, Subtopology, TaskStores, Top
 use crate::error::StreamsError;
 use crate::processor::{BuiltNode, Link, Node, NodeLife, Outputs, TaskId};
 use crate::record::Data;
-use crate::state::{StateStore, StoreBuilding, TaskStorage};
+use crate::state::{BuiltStore, StateStore, StoreBuilding, TaskStorage};
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -80,10 +80,12 @@ impl Instantiation<'_> {
         Ok(Outputs::new(links))
     }
 
-    /// The stores that it is connected to.
+    /// The stores that it is connected to, and the global ones.
     pub(crate) fn stores(&self) -> TaskStores {
         let mut stores = TaskStores::default();
-        for name in &self.definition().stores {
+        let globals = self.topology.stores.iter();
+        let globals = globals.filter_map(|(name, store)| store.is_global.then_some(name));
+        for name in self.definition().stores.iter().chain(globals) {
             if let Some(store) = self.typed_stores.any(name) {
                 stores.insert(Arc::clone(name), Rc::clone(store));
             }
@@ -131,14 +133,7 @@ impl Topology {
         let mut stores = BTreeMap::new();
         let mut typed_stores = global_stores.clone();
         for name in &subtopology.stores {
-            let definition = &self.stores[name];
-            let building = StoreBuilding {
-                task_id,
-                application_id: Arc::clone(application_id),
-                changelog: self.logged_changelog(application_id, name, task_id.partition),
-                storage: storage.clone(),
-            };
-            let built = definition.builder.build(&building)?;
+            let built = self.build_store(application_id, name, task_id, storage)?;
             typed_stores.insert(Arc::clone(name), built.typed);
             stores.insert(Arc::clone(name), built.store);
         }
@@ -184,6 +179,23 @@ impl Topology {
             stores,
             typed_stores: instantiation.typed_stores,
         })
+    }
+
+    /// Makes a store of a task.
+    pub(crate) fn build_store(
+        &self,
+        application_id: &Arc<str>,
+        name: &str,
+        task_id: TaskId,
+        storage: &TaskStorage,
+    ) -> Result<BuiltStore, StreamsError> {
+        let building = StoreBuilding {
+            task_id,
+            application_id: Arc::clone(application_id),
+            changelog: self.logged_changelog(application_id, name, task_id.partition),
+            storage: storage.clone(),
+        };
+        self.stores[name].builder.build(&building)
     }
 
     fn full_topics(&self, application_id: &str, topics: &SourceTopics) -> SourceTopics {

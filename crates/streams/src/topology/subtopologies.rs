@@ -1,6 +1,6 @@
 //! Which nodes belong together: those that edges or state stores connect. Each partition of such a group is a task.
 
-use super::Topology;
+use super::{NodeKind, SourceTopics, Topology};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -17,7 +17,40 @@ pub struct Subtopology {
     pub is_global: bool,
 }
 
+impl Subtopology {
+    /// The nodes and stores of all `parts` as one: who has one task for them has one stream time.
+    pub(crate) fn joined(number: i32, parts: impl IntoIterator<Item = Self>) -> Self {
+        let mut joined = Self {
+            number,
+            nodes: Vec::new(),
+            stores: BTreeSet::new(),
+            is_global: false,
+        };
+        for part in parts {
+            joined.nodes.extend(part.nodes);
+            joined.stores.extend(part.stores);
+            joined.is_global |= part.is_global;
+        }
+        joined.nodes.sort_unstable();
+        joined
+    }
+}
+
 impl Topology {
+    /// The topics that the sources of a part name.
+    pub(crate) fn source_topics(&self, part: &Subtopology) -> impl Iterator<Item = Arc<str>> {
+        part.nodes
+            .iter()
+            .filter_map(|index| match &self.nodes[*index].kind {
+                NodeKind::Source {
+                    topics: SourceTopics::Named(names),
+                    ..
+                } => Some(names.clone()),
+                _ => None,
+            })
+            .flatten()
+    }
+
     /// The groups of nodes that belong together. Groups are counted in the order of their first nodes, as Kafka Streams
     /// counts.
     pub fn subtopologies(&self) -> Vec<Subtopology> {

@@ -1,21 +1,14 @@
-//! Applications of the streams library, against a broker in the process of the test.
+//! Counts of words: restarts, several instances, and what ends a start.
 
-use riverrun_client::admin::{AdminConfig, NewTopic};
-use riverrun_client::blocking::{Admin, Consumer, Producer};
+use crate::harness::{Error, IN_TIME, await_state, config, create_topic, write_lines};
+use riverrun_client::blocking::Consumer;
 use riverrun_client::consumer::ConsumerConfig;
-use riverrun_client::producer::{ProducerConfig, ProducerRecord};
 use riverrun_embedded::EmbeddedBroker;
 use riverrun_streams::dsl::{Materialized, StreamsBuilder};
-use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee, State, StreamsConfig};
+use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee, State};
 use riverrun_streams::topology::Topology;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::{Duration, Instant};
-
-type Error = Box<dyn std::error::Error>;
-
-/// How long a test waits for what must come.
-const IN_TIME: Duration = Duration::from_secs(120);
 
 /// Counts words, and keeps the counts on disk.
 fn word_count() -> Result<Topology, Error> {
@@ -26,45 +19,6 @@ fn word_count() -> Result<Topology, Error> {
         .group_by(|_, word| word.clone())
         .count_with(Materialized::named("counts"));
     Ok(builder.build()?)
-}
-
-fn config(
-    broker: &EmbeddedBroker,
-    guarantee: ProcessingGuarantee,
-    state_dir: &Path,
-) -> Result<StreamsConfig, Error> {
-    let mut config = StreamsConfig::new("words", broker.bootstrap_servers())?;
-    config.processing_guarantee = guarantee;
-    config.state_dir = state_dir.to_owned();
-    config.commit_interval_ms = Some(20);
-    config.linger_ms = 0;
-    config.num_stream_threads = 2;
-    Ok(config)
-}
-
-fn create_topic(broker: &EmbeddedBroker, name: &str, partitions: i32) -> Result<(), Error> {
-    let admin = Admin::new(AdminConfig::with_bootstrap_servers(
-        broker.bootstrap_servers(),
-    )?)?;
-    let topics = [NewTopic::new(name).partitions(partitions)];
-    for created in admin
-        .call(async |admin| admin.create_topics(&topics).await)?
-        .into_values()
-    {
-        created?;
-    }
-    Ok(())
-}
-
-fn write_lines(broker: &EmbeddedBroker, lines: &[&str]) -> Result<(), Error> {
-    let producer = Producer::new(ProducerConfig::with_bootstrap_servers(
-        broker.bootstrap_servers(),
-    )?)?;
-    for line in lines {
-        let record = ProducerRecord::new("lines").value(line.as_bytes());
-        producer.send(record)?.wait()?;
-    }
-    Ok(())
 }
 
 /// The counts in the changelog, once they are `expected`.
@@ -96,17 +50,6 @@ fn await_counts(broker: &EmbeddedBroker, expected: &[(&str, i64)]) -> Result<(),
         }
     }
     Ok(())
-}
-
-fn await_state(streams: &KafkaStreams, wanted: State) -> Result<(), Error> {
-    let mut states = streams.watch_state();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()?;
-    runtime.block_on(async {
-        tokio::time::timeout(IN_TIME, states.wait_for(|state| *state == wanted)).await??;
-        Ok(())
-    })
 }
 
 fn counts_survive_a_restart(guarantee: ProcessingGuarantee) -> Result<(), Error> {

@@ -1,0 +1,115 @@
+//! What the tests of applications share: topics, records written and read, and waiting for a state.
+
+use riverrun_client::TopicPartition;
+use riverrun_client::admin::{AdminConfig, NewTopic};
+use riverrun_client::blocking::{Admin, Consumer, Producer};
+use riverrun_client::consumer::ConsumerConfig;
+use riverrun_client::producer::{ProducerConfig, ProducerRecord};
+use riverrun_embedded::EmbeddedBroker;
+use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee, State, StreamsConfig};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+pub(crate) type Error = Box<dyn std::error::Error>;
+
+/// How long a test waits for what must come.
+pub(crate) const IN_TIME: Duration = Duration::from_secs(120);
+
+pub(crate) fn config(
+    broker: &EmbeddedBroker,
+    guarantee: ProcessingGuarantee,
+    state_dir: &Path,
+) -> Result<StreamsConfig, Error> {
+    let mut config = StreamsConfig::new("words", broker.bootstrap_servers())?;
+    config.processing_guarantee = guarantee;
+    config.state_dir = state_dir.to_owned();
+    config.commit_interval_ms = Some(20);
+    config.linger_ms = 0;
+    config.num_stream_threads = 2;
+    Ok(config)
+}
+
+pub(crate) fn create_topic(
+    broker: &EmbeddedBroker,
+    name: &str,
+    partitions: i32,
+) -> Result<(), Error> {
+    let admin = Admin::new(AdminConfig::with_bootstrap_servers(
+        broker.bootstrap_servers(),
+    )?)?;
+    let topics = [NewTopic::new(name).partitions(partitions)];
+    for created in admin
+        .call(async |admin| admin.create_topics(&topics).await)?
+        .into_values()
+    {
+        created?;
+    }
+    Ok(())
+}
+
+pub(crate) fn write_lines(broker: &EmbeddedBroker, lines: &[&str]) -> Result<(), Error> {
+    let producer = Producer::new(ProducerConfig::with_bootstrap_servers(
+        broker.bootstrap_servers(),
+    )?)?;
+    for line in lines {
+        let record = ProducerRecord::new("lines").value(line.as_bytes());
+        producer.send(record)?.wait()?;
+    }
+    Ok(())
+}
+
+/// Writes keys and values of text.
+pub(crate) fn write(
+    broker: &EmbeddedBroker,
+    topic: &str,
+    records: &[(&str, &str)],
+) -> Result<(), Error> {
+    let producer = Producer::new(ProducerConfig::with_bootstrap_servers(
+        broker.bootstrap_servers(),
+    )?)?;
+    for (key, value) in records {
+        let record = ProducerRecord::new(topic)
+            .key(key.as_bytes())
+            .value(value.as_bytes());
+        producer.send(record)?.wait()?;
+    }
+    Ok(())
+}
+
+/// The first `count` values of partition 0 of a topic, as text.
+pub(crate) fn read_values(
+    broker: &EmbeddedBroker,
+    topic: &str,
+    count: usize,
+) -> Result<Vec<String>, Error> {
+    let mut config = ConsumerConfig::new(broker.bootstrap_servers(), "reader")?;
+    config.set("auto.offset.reset", "earliest")?;
+    config.set("isolation.level", "read_committed")?;
+    config.set("enable.auto.commit", "false")?;
+    config.group_id = None;
+    let mut consumer = Consumer::new(config)?;
+    let partition = TopicPartition::new(topic, 0);
+    consumer.call(async |consumer| consumer.assign([partition.clone()]))?;
+    let deadline = Instant::now() + IN_TIME;
+    let mut values = Vec::new();
+    while values.len() < count {
+        if Instant::now() > deadline {
+            return Err(format!("`{topic}` has only {values:?}").into());
+        }
+        for record in consumer.poll(Duration::from_millis(100))?.into_owned()? {
+            values.push(String::from_utf8(record.value.ok_or("a value")?.to_vec())?);
+        }
+    }
+    Ok(values)
+}
+
+pub(crate) fn await_state(streams: &KafkaStreams, wanted: State) -> Result<(), Error> {
+    let mut states = streams.watch_state();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()?;
+    runtime.block_on(async {
+        tokio::time::timeout(IN_TIME, states.wait_for(|state| *state == wanted)).await??;
+        Ok(())
+    })
+}

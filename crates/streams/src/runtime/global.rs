@@ -1,0 +1,347 @@
+//! The global thread: it fills global tables and stores from all partitions of their topics.
+//!
+//! It reads the topics to where they ended before the stream threads start, then follows them. It owns the stores; the
+//! other threads read the same rows (`SharedRows`). What comes again after a crash goes through the processors again.
+
+use super::StreamsConfig;
+use super::directory::StateDirectory;
+use super::kafka_streams::{Shared, State, client_error};
+use super::output::topic_partition;
+use super::thread::{auxiliary_consumer, isolation};
+use super::worker::{batches, now_ms, raw};
+use crate::error::StreamsError;
+use crate::processor::{Handlers, LogAndFail, TaskId};
+use crate::state::{SharedRows, StateStore, TaskStorage};
+use crate::task::{Input, Task};
+use crate::topology::{SourceTopics, Subtopology, TaskStores, Topology};
+use riverrun_client::TopicPartition;
+use riverrun_client::consumer::{Consumer, Records};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+/// No task of a partition has this number.
+const GLOBAL: TaskId = TaskId {
+    subtopology: -1,
+    partition: -1,
+};
+
+/// What the global thread is started with.
+pub(super) struct GlobalSetup {
+    /// Its place among the states of the threads.
+    pub(super) index: usize,
+    pub(super) topology: Arc<Topology>,
+    pub(super) config: Arc<StreamsConfig>,
+    /// How many partitions the topics have.
+    pub(super) counts: BTreeMap<Arc<str>, i32>,
+    pub(super) directory: Arc<StateDirectory>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) rows: SharedRows,
+}
+
+/// The thread, while it runs.
+struct GlobalThread {
+    setup: GlobalSetup,
+    task: Task,
+    filled: Vec<Filled>,
+    consumer: Consumer,
+    last_commit: Instant,
+}
+
+/// A store, with the topic that fills it.
+struct Filled {
+    topic: Arc<str>,
+    store: Rc<RefCell<dyn StateStore>>,
+}
+
+/// Runs until every stream thread has ended. `restored` hears when the stores have what their topics had, or why they
+/// will not.
+pub(super) fn run(setup: GlobalSetup, restored: &mpsc::Sender<Result<(), StreamsError>>) {
+    let shared = Arc::clone(&setup.shared);
+    let index = setup.index;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let mut is_restored = false;
+    let ended = match runtime {
+        Ok(runtime) => runtime.block_on(live(setup, restored, &mut is_restored)),
+        Err(error) => Err(StreamsError::Other(format!(
+            "cannot start a runtime: {error}"
+        ))),
+    };
+    match ended {
+        Ok(()) => shared.set(index, State::NotRunning),
+        Err(error) if is_restored => shared.fail(index, error),
+        Err(error) => {
+            shared.set(index, State::Error);
+            // Who started the thread waits for this.
+            let _ = restored.send(Err(error));
+        }
+    }
+}
+
+async fn live(
+    setup: GlobalSetup,
+    restored: &mpsc::Sender<Result<(), StreamsError>>,
+    is_restored: &mut bool,
+) -> Result<(), StreamsError> {
+    let mut thread = GlobalThread::open(setup)?;
+    let lived = thread.restore_and_follow(restored, is_restored).await;
+    let closed = thread.close(lived.is_ok()).await;
+    lived.and(closed)
+}
+
+impl GlobalThread {
+    fn open(setup: GlobalSetup) -> Result<Self, StreamsError> {
+        let config = &setup.config;
+        let name = format!("{}-GlobalStreamThread", config.application_id);
+        let consumer = auxiliary_consumer(config, &format!("{name}-consumer"), isolation(config))?;
+        let globals: Vec<Subtopology> = global_subtopologies(&setup.topology).collect();
+        let topic_of: Vec<(Arc<str>, Vec<Arc<str>>)> = globals
+            .iter()
+            .flat_map(|part| {
+                let stores: Vec<Arc<str>> = part.stores.iter().cloned().collect();
+                setup
+                    .topology
+                    .source_topics(part)
+                    .map(move |topic| (topic, stores.clone()))
+            })
+            .collect();
+        let storage = TaskStorage::global(setup.directory.of_globals(), setup.rows.clone());
+        let application_id: Arc<str> = Arc::from(config.application_id.as_str());
+        let whole = Subtopology::joined(GLOBAL.subtopology, globals);
+        let none = TaskStores::default();
+        let built = setup
+            .topology
+            .instantiate(&application_id, &whole, GLOBAL, &storage, &none)?;
+        check_shared(&setup.rows, built.stores.keys())?;
+        let inputs = inputs(&built.sources, &setup.counts);
+        let filled = topic_of
+            .into_iter()
+            .flat_map(|(topic, stores)| {
+                let stores: Vec<_> = stores
+                    .iter()
+                    .filter_map(|store| built.stores.get(store).cloned())
+                    .collect();
+                stores.into_iter().map(move |store| Filled {
+                    topic: Arc::clone(&topic),
+                    store,
+                })
+            })
+            .collect();
+        let handlers = Arc::new(global_handlers(config));
+        let task = Task::new(GLOBAL, application_id, handlers, built, inputs);
+        Ok(Self {
+            task,
+            filled,
+            consumer,
+            last_commit: Instant::now(),
+            setup,
+        })
+    }
+
+    async fn restore_and_follow(
+        &mut self,
+        restored: &mpsc::Sender<Result<(), StreamsError>>,
+        is_restored: &mut bool,
+    ) -> Result<(), StreamsError> {
+        self.task.init(now_ms())?;
+        let mut ends = self.begin().await?;
+        let poll = Duration::from_millis(self.setup.config.poll_ms);
+        while !self.setup.shared.have_stream_threads_ended() {
+            ends.retain(|partition, end| {
+                let position = self.consumer.position(partition);
+                position.is_none_or(|position| position < *end)
+            });
+            if ends.is_empty() && !std::mem::replace(is_restored, true) {
+                self.commit()?;
+                self.setup.shared.set(self.setup.index, State::Running);
+                // Who started the thread may have given up; then it is asked to end.
+                let _ = restored.send(Ok(()));
+            }
+            let records = self.consumer.poll(poll).await.map_err(client_error)?;
+            self.process(records)?;
+            if self.last_commit.elapsed() >= self.setup.config.commit_interval() {
+                self.commit()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the consumer read on where the stores stand. Where each partition ends now.
+    async fn begin(&mut self) -> Result<BTreeMap<TopicPartition, i64>, StreamsError> {
+        let partitions: Vec<(TopicPartition, usize)> = self
+            .filled
+            .iter()
+            .enumerate()
+            .flat_map(|(index, Filled { topic, .. })| {
+                let count = self.setup.counts.get(topic).copied().unwrap_or(0);
+                (0..count).map(move |partition| (topic_partition(topic, partition), index))
+            })
+            .collect();
+        let names: Vec<TopicPartition> = partitions.iter().map(|(name, _)| name.clone()).collect();
+        let ends = self
+            .consumer
+            .end_offsets(&names)
+            .await
+            .map_err(client_error)?;
+        let begins = self
+            .consumer
+            .beginning_offsets(&names)
+            .await
+            .map_err(client_error)?;
+        let mut starts: BTreeMap<TopicPartition, i64> = BTreeMap::new();
+        for (name, index) in partitions {
+            let Filled { topic, store } = &self.filled[index];
+            let begin = begins.get(&name).copied().unwrap_or(0);
+            let end = ends.get(&name).copied().unwrap_or(0);
+            let start = start_offset(&*store.borrow(), topic, name.partition, (begin, end))?;
+            // The store that has the least decides; the others take records again.
+            starts
+                .entry(name)
+                .and_modify(|least| *least = start.min(*least))
+                .or_insert(start);
+        }
+        self.consumer
+            .assign(starts.keys().cloned())
+            .map_err(client_error)?;
+        for (name, start) in &starts {
+            self.consumer.seek(name, *start).map_err(client_error)?;
+        }
+        Ok(ends)
+    }
+
+    fn process(&mut self, records: Records) -> Result<(), StreamsError> {
+        let records = records.into_owned().map_err(client_error)?;
+        for (partition, records) in batches(records) {
+            let records = raw(&partition, records);
+            self.task
+                .add_records(&partition.topic, partition.partition, records)?;
+        }
+        let now = now_ms();
+        while self.task.process(now)? {}
+        // Nothing may be forwarded from here, and a dead letter has no producer.
+        self.task.drain_produced();
+        Ok(())
+    }
+
+    /// The stores note what they have of their topics.
+    fn commit(&mut self) -> Result<(), StreamsError> {
+        self.last_commit = Instant::now();
+        for committable in self.task.prepare_commit()? {
+            let key = (Arc::clone(&committable.topic), committable.partition);
+            let last = BTreeMap::from([(key, committable.offset - 1)]);
+            for Filled { topic, store } in &self.filled {
+                if *topic == committable.topic {
+                    store.borrow_mut().commit(&last)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn close(mut self, in_order: bool) -> Result<(), StreamsError> {
+        let committed = if in_order { self.commit() } else { Ok(()) };
+        let closed = self.task.close();
+        if let Err(error) = self.consumer.close(Duration::from_secs(30)).await {
+            tracing::warn!(%error, "the global consumer could not be closed in time");
+        }
+        committed.and(closed)
+    }
+}
+
+/// Where a store goes on to read a partition that has records from the first offset of `within` to the second.
+fn start_offset(
+    store: &dyn StateStore,
+    topic: &Arc<str>,
+    partition: i32,
+    within: (i64, i64),
+) -> Result<i64, StreamsError> {
+    let (begin, end) = within;
+    let start = match store.committed_offset(topic, partition)? {
+        Some(last) => (last + 1).max(begin),
+        None => begin,
+    };
+    if start > end {
+        return Err(StreamsError::Store {
+            store: Arc::clone(store.name()),
+            source: format!(
+                "it has records up to offset {} of global topic `{topic}`, partition {partition}, which ends at \
+                 {end}: the topic was deleted or cut; remove the application's state directory",
+                start - 1
+            )
+            .into(),
+        });
+    }
+    Ok(start)
+}
+
+/// The parts of a topology that fill global stores.
+pub(super) fn global_subtopologies(topology: &Topology) -> impl Iterator<Item = Subtopology> {
+    topology
+        .subtopologies()
+        .into_iter()
+        .filter(|subtopology| subtopology.is_global)
+}
+
+/// The global stores as the nodes of another thread read them.
+pub(super) fn readers(
+    topology: &Topology,
+    application_id: &str,
+    rows: &SharedRows,
+) -> Result<TaskStores, StreamsError> {
+    let storage = TaskStorage::global_reader(rows.clone());
+    let application_id = Arc::from(application_id);
+    let mut stores = TaskStores::default();
+    for part in global_subtopologies(topology) {
+        for name in &part.stores {
+            let built = topology.build_store(&application_id, name, GLOBAL, &storage)?;
+            stores.insert(Arc::clone(name), built.typed);
+        }
+    }
+    Ok(stores)
+}
+
+fn check_shared<'a>(
+    rows: &SharedRows,
+    mut stores: impl Iterator<Item = &'a Arc<str>>,
+) -> Result<(), StreamsError> {
+    match stores.find(|store| !rows.contains(store)) {
+        Some(store) => Err(StreamsError::Store {
+            store: Arc::clone(store),
+            source: "threads cannot share a global store of this kind; use a key-value, a window or a session store of \
+                     the library"
+                .into(),
+        }),
+        None => Ok(()),
+    }
+}
+
+fn inputs(
+    sources: &[(SourceTopics, crate::topology::SourceFactory)],
+    counts: &BTreeMap<Arc<str>, i32>,
+) -> Vec<Input> {
+    let mut inputs = Vec::new();
+    for (topics, source) in sources {
+        let SourceTopics::Named(names) = topics else {
+            continue;
+        };
+        for name in names {
+            for partition in 0..counts.get(name).copied().unwrap_or(0) {
+                inputs.push(Input::new(Arc::clone(name), partition, source()));
+            }
+        }
+    }
+    inputs
+}
+
+/// `processing.exception.handler` hears of global processors only if the application wants it.
+fn global_handlers(config: &StreamsConfig) -> Handlers {
+    let mut handlers = config.handlers.clone();
+    if !config.processing_exception_handler_global_enabled {
+        handlers.processing = Arc::new(LogAndFail::default());
+    }
+    handlers
+}
