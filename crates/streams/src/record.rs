@@ -59,6 +59,11 @@ impl<K, V> Record<K, V> {
             ..self
         }
     }
+
+    /// The same record with these headers instead of its own.
+    pub fn with_headers(self, headers: Headers) -> Self {
+        Self { headers, ..self }
+    }
 }
 
 /// What happened to a key of a table.

@@ -2,11 +2,13 @@
 //! records and the time, and takes what the task writes and the offsets to commit.
 //!
 //! Invariants:
-//! - Of the records that wait, the one with the smallest timestamp is next; of equal ones, that of the earlier input.
+//! - Of the records that wait, the one with the smallest timestamp is next; of equal ones, the one that Kafka Streams
+//!   takes (`NextInputs`).
 //! - Stream time and each partition's time never go back.
 //! - What is committed of an input is the offset of the first record that is not processed.
 
 mod input;
+mod next_inputs;
 
 use crate::error::{Failure, FailureKind, StreamsError};
 use crate::processor::{
@@ -16,6 +18,7 @@ use crate::record::RecordContext;
 use crate::state::StateStore;
 use crate::topology::{BuiltTask, RawRecord, TaskNode, TaskStores};
 pub(crate) use input::Input;
+use next_inputs::NextInputs;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,6 +30,8 @@ pub struct Task {
     context: TaskContext,
     nodes: Vec<TaskNode>,
     inputs: Vec<Input>,
+    /// Those of the inputs that have a record.
+    next_inputs: NextInputs,
     stores: BTreeMap<Arc<str>, Rc<RefCell<dyn StateStore>>>,
     typed_stores: TaskStores,
     /// Something was processed or punctuated since the last commit.
@@ -68,6 +73,7 @@ impl Task {
             context: TaskContext::new(task_id, application_id, handlers),
             nodes: built.nodes,
             inputs,
+            next_inputs: NextInputs::default(),
             stores: built.stores,
             typed_stores: built.typed_stores,
             commit_needed: false,
@@ -94,12 +100,15 @@ impl Task {
         partition: i32,
         records: impl IntoIterator<Item = RawRecord>,
     ) -> Result<(), StreamsError> {
-        let input = self
-            .inputs
-            .iter_mut()
-            .find(|input| input.is(topic, partition));
-        if let Some(input) = input {
-            self.commit_needed |= input.add(&mut self.context, records)?;
+        let mut inputs = self.inputs.iter();
+        let Some(index) = inputs.position(|input| input.is(topic, partition)) else {
+            return Ok(());
+        };
+        let input = &mut self.inputs[index];
+        let had_record = input.head_timestamp_ms().is_some();
+        self.commit_needed |= input.add(&mut self.context, records)?;
+        if !had_record {
+            self.wait(index);
         }
         Ok(())
     }
@@ -133,18 +142,28 @@ impl Task {
     pub fn process(&mut self, now_ms: i64) -> Result<bool, StreamsError> {
         self.context.wall_clock_ms = now_ms;
         let next = self
-            .inputs
-            .iter_mut()
-            .filter_map(|input| Some((input.head_timestamp_ms()?, input)))
-            .min_by_key(|(timestamp_ms, _)| *timestamp_ms);
-        let Some((timestamp_ms, input)) = next else {
+            .next_inputs
+            .poll(|input| self.inputs[input].head_timestamp_ms());
+        let Some(index) = next else {
             return Ok(false);
         };
+        let input = &mut self.inputs[index];
+        let timestamp_ms = input.head_timestamp_ms().unwrap_or(-1);
         self.context.stream_time_ms = self.context.stream_time_ms.max(timestamp_ms);
         self.context.metrics.processed_records += 1;
         self.commit_needed = true;
-        input.process(&mut self.context).map_err(fatal)?;
-        Ok(true)
+        let processed = input.process(&mut self.context);
+        self.wait(index);
+        processed.map_err(fatal).map(|()| true)
+    }
+
+    /// If the input has a record, that waits for its turn.
+    fn wait(&mut self, index: usize) {
+        if self.inputs[index].head_timestamp_ms().is_some() {
+            let inputs = &self.inputs;
+            self.next_inputs
+                .add(index, |input| inputs[input].head_timestamp_ms());
+        }
     }
 
     /// Calls the nodes whose time has come.

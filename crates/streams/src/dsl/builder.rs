@@ -244,10 +244,7 @@ impl Builder {
         serde: Option<SerdeRef<T>>,
     ) -> SerdeRef<T> {
         serde.unwrap_or_else(|| {
-            self.check::<()>(Err(TopologyError::NoSerde {
-                operator: operator.to_owned(),
-                what: format!("values of type `{}`", std::any::type_name::<T>()),
-            }));
+            self.check::<()>(Err(TopologyError::no_serde::<T>(operator)));
             Arc::new(Missing)
         })
     }

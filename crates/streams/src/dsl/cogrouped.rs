@@ -127,6 +127,7 @@ impl<K: Data, V: Data, A: Data> Member<K, A> for Group<K, V, A> {
                 store,
                 windows: *windows,
                 key_serde,
+                value_serde: Arc::clone(&self.group.value_serde),
                 aggregate_serde,
                 switches,
                 aggregation,

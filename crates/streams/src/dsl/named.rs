@@ -106,6 +106,15 @@ impl<K, V> Repartitioned<K, V> {
         }
     }
 
+    /// A topic of this name, written by the serdes of the types.
+    pub fn named(name: impl Into<String>) -> Self
+    where
+        K: DefaultSerde,
+        V: DefaultSerde,
+    {
+        Self::default().with_name(name)
+    }
+
     /// Names the topic.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<String>) -> Self {

@@ -3,6 +3,7 @@
 
 use super::EmitStrategy;
 use crate::error::{Failure, StreamsError};
+use crate::headers::Headers;
 use crate::processor::{Outputs, TaskContext};
 use crate::record::{Change, Data, Record};
 use crate::serde::Windowed;
@@ -37,6 +38,8 @@ pub(crate) struct TableOutput<S: GivesOn> {
     sends_old_values: bool,
     /// Changes are not given on; final results are.
     is_final: bool,
+    /// Changes have the headers of the records that make them.
+    has_headers: bool,
 }
 
 impl<S: GivesOn> TableOutput<S> {
@@ -55,7 +58,14 @@ impl<S: GivesOn> TableOutput<S> {
             outputs,
             sends_old_values,
             is_final: false,
+            has_headers: true,
         }
+    }
+
+    /// The same, whose changes have no headers.
+    pub(crate) const fn without_headers(mut self) -> Self {
+        self.has_headers = false;
+        self
     }
 
     /// The same, of which children get final results only.
@@ -94,6 +104,9 @@ impl<S: GivesOn> TableOutput<S> {
         if !self.sends_old_values {
             record.value.old = None;
         }
+        if !self.has_headers {
+            record.headers = Headers::EMPTY;
+        }
         self.outputs.forward(context, record)
     }
 
@@ -119,7 +132,10 @@ impl<S: GivesOn> TableOutput<S> {
                 key: flushed.key,
                 value: flushed.change,
                 timestamp_ms: flushed.timestamp_ms,
-                headers: flushed.context.headers.clone(),
+                headers: match self.has_headers {
+                    true => flushed.context.headers.clone(),
+                    false => Headers::EMPTY,
+                },
             };
             let enclosing = std::mem::replace(&mut context.record, flushed.context);
             let forwarded = self.outputs.forward(context, record);

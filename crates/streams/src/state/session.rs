@@ -78,6 +78,11 @@ impl<K, A> SessionStore<K, A> {
         }
     }
 
+    /// Whether its rows have headers.
+    pub(crate) fn has_headers(&self) -> bool {
+        self.base.codec.format.has_headers()
+    }
+
     /// An end without those that have expired.
     fn visible(&self, earliest_end_ms: i64) -> i64 {
         let first = first_visible_time_ms(self.observed_ms, self.retention.retention_ms);

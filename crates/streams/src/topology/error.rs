@@ -55,12 +55,14 @@ pub enum TopologyError {
     },
     /// A node needs a serde that nobody has given.
     #[error(
-        "`{operator}` needs a serde for {what}: give it one, or implement `DefaultSerde` for the type"
+        "`{operator}` needs a serde for `{what}`, and has none from what comes before it: give it one, by \
+         `with_key_serde` or `with_value_serde` of its `Materialized` or `Joined`, or by `Grouped::with`, \
+         `StreamJoined::with`, `Produced::with`; the usual types have one in `DefaultSerde`, such as `String::serde()`"
     )]
     NoSerde {
         /// The node or operator.
         operator: String,
-        /// Keys or values, and their type.
+        /// The type, without its modules.
         what: String,
     },
     /// Two streams of different builders meet.
@@ -86,4 +88,50 @@ pub enum TopologyError {
         /// The names, with commas.
         names: String,
     },
+}
+
+impl TopologyError {
+    /// `operator` has no serde of `T`.
+    pub(crate) fn no_serde<T>(operator: &str) -> Self {
+        Self::NoSerde {
+            operator: operator.to_owned(),
+            what: without_modules(std::any::type_name::<T>()),
+        }
+    }
+}
+
+/// `core::option::Option<alloc::string::String>` as `Option<String>`.
+fn without_modules(type_name: &str) -> String {
+    let mut short = String::new();
+    let mut word_at = 0;
+    for letter in type_name.chars() {
+        if letter == ':' {
+            short.truncate(word_at);
+            continue;
+        }
+        short.push(letter);
+        if !letter.is_alphanumeric() && letter != '_' {
+            word_at = short.len();
+        }
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_shown_without_their_modules() {
+        let check = |shown: String, expected: &str| assert_eq!(shown, expected);
+        check(
+            without_modules(std::any::type_name::<Option<String>>()),
+            "Option<String>",
+        );
+        check(
+            without_modules(std::any::type_name::<(i64, Vec<bytes::Bytes>)>()),
+            "(i64, Vec<Bytes>)",
+        );
+        check(without_modules(std::any::type_name::<&[u8]>()), "&[u8]");
+    }
 }

@@ -50,8 +50,13 @@ impl<K: Data, V: Data, A: Data> SessionAggregate<K, V, A> {
         Arc::new(move |instantiation| {
             let store = instantiation.store::<SessionStore<K, A>>(&self.store)?;
             let outputs = instantiation.outputs::<Windowed<K>, Change<A>>()?;
-            let output = TableOutput::new(&store, outputs, self.switches.sends_old_values())
+            let mut output = TableOutput::new(&store, outputs, self.switches.sends_old_values())
                 .with_strategy(self.strategy);
+            // Updates of a store with headers have the aggregation's, which are empty; final results have the headers
+            // of the record that closes them.
+            if store.borrow().has_headers() {
+                output = output.without_headers();
+            }
             Ok(instantiation.node::<K, V>(SessionNode {
                 store,
                 output,

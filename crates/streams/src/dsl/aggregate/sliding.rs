@@ -24,6 +24,7 @@ pub(crate) struct SlidingAggregate<K, V, A> {
     pub(crate) store: Arc<str>,
     pub(crate) windows: SlidingWindows,
     pub(crate) key_serde: SerdeRef<K>,
+    pub(crate) value_serde: SerdeRef<V>,
     pub(crate) aggregate_serde: SerdeRef<A>,
     pub(crate) switches: Arc<TableSwitches>,
     pub(crate) aggregation: Aggregation<K, V, A>,
@@ -45,6 +46,7 @@ impl<K: Data, V: Data, A: Data> SlidingAggregate<K, V, A> {
                 },
                 windows: self.windows,
                 key_serde: Arc::clone(&self.key_serde),
+                value_serde: Arc::clone(&self.value_serde),
                 aggregation: self.aggregation.clone(),
                 stream_time_ms: -1,
                 final_results: FinalResults::of(self.strategy),
@@ -57,6 +59,7 @@ struct SlidingNode<K: Data, V, A: Data> {
     rows: WindowRows<K, A>,
     windows: SlidingWindows,
     key_serde: SerdeRef<K>,
+    value_serde: SerdeRef<V>,
     aggregation: Aggregation<K, V, A>,
     /// The largest timestamp that this node has seen.
     stream_time_ms: i64,
@@ -71,7 +74,8 @@ impl<K: Data, V: Data, A: Data> NodeLife for SlidingNode<K, V, A> {
 
 impl<K: Data, V: Data, A: Data> Node<K, V> for SlidingNode<K, V, A> {
     fn process(&mut self, context: &mut TaskContext, record: Record<K, V>) -> Result<(), Failure> {
-        if self.key_serde.is_null(&record.key) {
+        // Other windows take a null value; these, like aggregations without windows, do not.
+        if self.key_serde.is_null(&record.key) || self.value_serde.is_null(&record.value) {
             context.drop_record();
             return Ok(());
         }

@@ -128,10 +128,8 @@ impl<K: Data, V: Data, A: Data> Node<K, V> for WindowedNode<K, V, A> {
                 self.rows
                     .aggregate(context, &self.aggregation, &record, window)
             }
-            WindowsOf::Unlimited(_) => {
-                context.drop_record();
-                Ok(())
-            }
+            // No window is there for it; it does not count as dropped.
+            WindowsOf::Unlimited(_) => Ok(()),
         }
     }
 }

@@ -254,6 +254,7 @@ impl<K: Data, V: Data> TimeWindowedKStream<K, V> {
                 store: Arc::clone(&store),
                 windows,
                 key_serde: Arc::clone(&self.group.key_serde),
+                value_serde: Arc::clone(&self.group.value_serde),
                 aggregate_serde: Arc::clone(&value_serde),
                 switches: Arc::clone(&switches),
                 aggregation,

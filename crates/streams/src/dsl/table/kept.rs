@@ -63,14 +63,10 @@ impl<K: Data, V: Data> Kept<K, V> {
             return Ok(());
         }
         let materialized = &self.materialized;
-        let missing = |what: &str| TopologyError::NoSerde {
-            operator: node.to_owned(),
-            what: what.to_owned(),
-        };
         let key_serde = materialized.key_serde.as_ref();
-        let key_serde = key_serde.ok_or_else(|| missing("the keys of its store"))?;
+        let key_serde = key_serde.ok_or_else(|| TopologyError::no_serde::<K>(node))?;
         let value_serde = materialized.value_serde.as_ref();
-        let value_serde = value_serde.ok_or_else(|| missing("the values of its store"))?;
+        let value_serde = value_serde.ok_or_else(|| TopologyError::no_serde::<V>(node))?;
         let make_store = match materialized.history_retention_ms {
             None => key_value_store(&self.store.name, materialized, key_serde, value_serde),
             Some(history_retention_ms) => versioned_store(
