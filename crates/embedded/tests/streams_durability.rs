@@ -61,8 +61,20 @@ impl World {
     }
 
     fn write(&self, topic: &str, partition: i32, key: &str, value: &[u8]) -> Result<i64, Error> {
+        self.write_at(topic, partition, key, value, None)
+    }
+
+    fn write_at(
+        &self,
+        topic: &str,
+        partition: i32,
+        key: &str,
+        value: &[u8],
+        timestamp: Option<i64>,
+    ) -> Result<i64, Error> {
         let record = ProducerRecord {
             partition: Some(partition),
+            timestamp,
             ..ProducerRecord::new(topic).key(key.as_bytes()).value(value)
         };
         let written = self.producer.send(record)?.wait()?;
@@ -468,6 +480,32 @@ fn a_record_that_the_broker_refuses_ends_the_instance() -> Result<(), Error> {
             error.to_string().contains("cannot write to topic `loud`"),
             "{error}"
         );
+    }
+    Ok(())
+}
+
+#[test]
+fn windows_outlive_another_retention() -> Result<(), Error> {
+    let world = World::start(1)?;
+    let windows = |retention_ms| {
+        let builder = StreamsBuilder::new();
+        builder
+            .stream::<String, String>("words")
+            .group_by_key()
+            .windowed_by(TimeWindows::of_size_with_no_grace(1_000))
+            .count_with(Materialized::named("counts").with_retention(retention_ms))
+            .to_stream_by(|windowed, _| windowed.key.clone())
+            .to("counts");
+        builder.build()
+    };
+    world.create(NewTopic::new("counts").partitions(1))?;
+    let state = tempfile::tempdir()?;
+    let config = world.config(state.path())?;
+    for (retention_ms, count) in [(200_000, 1), (400_000, 2)] {
+        let mut streams = world.start_streams(windows(retention_ms)?, config.clone())?;
+        world.write_at("words", 0, "be", b"", Some(400_000))?;
+        world.await_values("counts", 1, &[("be", count)])?;
+        streams.close()?;
     }
     Ok(())
 }

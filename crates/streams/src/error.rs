@@ -1,5 +1,6 @@
 //! What can go wrong, with the place: node, topic, partition and offset.
 
+use crate::state::StoreFault;
 use std::fmt;
 use std::sync::Arc;
 
@@ -123,6 +124,16 @@ pub enum StreamsError {
     /// Something that does not belong to one record.
     #[error("{0}")]
     Other(String),
+}
+
+impl StreamsError {
+    /// What a state store says, if it is one that failed.
+    pub(crate) fn store_fault(&self) -> Option<&StoreFault> {
+        match self {
+            Self::Store { source, .. } => source.downcast_ref(),
+            _ => None,
+        }
+    }
 }
 
 /// Why a node did not process a record.

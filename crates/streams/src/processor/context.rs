@@ -4,6 +4,7 @@ use super::{ErrorContext, HandlerResponse, Handlers, Schedules};
 use crate::error::{BoxError, Failure, Place, StreamsError};
 use crate::headers::Headers;
 use crate::record::RecordContext;
+use crate::state::StoreFault;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -260,6 +261,16 @@ impl TaskContext {
 
     /// Asks the processing handler about `error` of the node that runs.
     pub(crate) fn handle_processing_error(&mut self, error: BoxError) -> Result<(), Failure> {
+        // No other record would fare better, and all of them would be skipped.
+        let fault = error
+            .downcast_ref::<StreamsError>()
+            .and_then(StreamsError::store_fault);
+        if fault.is_some_and(StoreFault::is_of_disk) {
+            return Err(Failure::fatal(StreamsError::Processing {
+                place: self.place(),
+                source: error,
+            }));
+        }
         let handlers = Arc::clone(&self.handlers);
         let response = handlers
             .processing

@@ -258,6 +258,12 @@ impl Worker {
         Some((changelog_topic(&application_id, store), false))
     }
 
+    /// Whether topics have all changes of the stores.
+    fn can_restore(&self, subtopology: &Subtopology) -> bool {
+        let mut stores = subtopology.stores.iter();
+        stores.all(|store| self.changelog_of(store).is_some())
+    }
+
     /// The task's stores are restored.
     fn begin_to_process(&mut self, task_id: TaskId) -> Result<(), StreamsError> {
         let Some(waiting) = self.waiting.remove(&task_id) else {
@@ -330,7 +336,14 @@ impl Worker {
                 &self.global_stores,
             )
         };
-        let built = instantiate()?;
+        let built = match instantiate() {
+            Err(error) if is_of_other_layout(&error) && self.can_restore(subtopology) => {
+                tracing::warn!(task = %task_id, %error, "its stores are restored from the beginning");
+                directory.wipe(task_id)?;
+                instantiate()?
+            }
+            built => built?,
+        };
         let was_left_open = built
             .stores
             .values()
@@ -554,10 +567,12 @@ impl Worker {
 
 /// Whether the stores are open elsewhere.
 fn is_locked(error: &StreamsError) -> bool {
-    let StreamsError::Store { source, .. } = error else {
-        return false;
-    };
-    matches!(source.downcast_ref(), Some(StoreFault::Locked))
+    matches!(error.store_fault(), Some(StoreFault::Locked))
+}
+
+/// Whether the stores were kept otherwise by another version of the application.
+fn is_of_other_layout(error: &StreamsError) -> bool {
+    matches!(error.store_fault(), Some(StoreFault::OtherLayout { .. }))
 }
 
 /// Records by partition.

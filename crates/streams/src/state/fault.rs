@@ -19,6 +19,16 @@ pub enum StoreFault {
     /// What is on the disk is no store, or is damaged.
     #[error("its files are damaged, so it has to be restored from its changelog: {0}")]
     Damaged(String),
+    /// What is on the disk is another kind of store, or has other formats, as of another version of the application.
+    #[error(
+        "its files have {found}, and it is to have {wanted}; give it another name, or remove the task's directory"
+    )]
+    OtherLayout {
+        /// What the files have.
+        found: String,
+        /// What the store is to have.
+        wanted: String,
+    },
     /// Another process has the files open.
     #[error("another process uses its files")]
     Locked,
@@ -40,6 +50,19 @@ pub enum StoreFault {
 }
 
 impl StoreFault {
+    /// Whether the store can do nothing any more, whatever it is asked.
+    pub(crate) const fn is_of_disk(&self) -> bool {
+        matches!(
+            self,
+            Self::DiskFull(_)
+                | Self::Disk(_)
+                | Self::Poisoned
+                | Self::Damaged(_)
+                | Self::OtherLayout { .. }
+                | Self::Locked
+        )
+    }
+
     /// The same, with the name of the store.
     pub fn of(self, store: &Arc<str>) -> StreamsError {
         StreamsError::Store {

@@ -94,6 +94,9 @@ impl<K, V> Wishes<K, V> {
 pub(super) trait Rows {
     type Made;
 
+    /// How rows are arranged: files of another layout are those of another store.
+    fn layout(&self) -> String;
+
     fn make<B: Backend>(self, backend: B) -> Result<Self::Made, StoreFault>;
 }
 
@@ -111,7 +114,11 @@ pub(super) fn open<R: Rows>(
     };
     match database {
         None => rows.make(MemoryBackend),
-        Some(database) => rows.make(DiskBackend::open(database, store, format.families())?),
+        Some(database) => {
+            let layout = rows.layout();
+            let backend = DiskBackend::open(database, store, format.families(), &layout)?;
+            rows.make(backend)
+        }
     }
 }
 
@@ -141,6 +148,35 @@ pub(super) enum Kind {
 
 impl<K, V> Rows for Opening<'_, K, V> {
     type Made = Box<dyn ByteStore>;
+
+    fn layout(&self) -> String {
+        match self.kind {
+            Kind::KeyValue => "keys and values".to_owned(),
+            Kind::Windows {
+                keys,
+                retention,
+                time_first,
+                retain_duplicates,
+            } => {
+                let keys = match keys {
+                    KeyKind::Window => "windows",
+                    KeyKind::Session => "sessions",
+                };
+                let order = match time_first {
+                    TimeFirst::No => "keys first",
+                    TimeFirst::WithoutIndex => "times first",
+                    TimeFirst::WithIndex => "times first, with an index",
+                };
+                let duplicates = if retain_duplicates {
+                    ", with duplicates"
+                } else {
+                    ""
+                };
+                let interval_ms = retention.interval_ms;
+                format!("{keys} in segments of {interval_ms} ms, {order}{duplicates}")
+            }
+        }
+    }
 
     fn make<B: Backend>(self, backend: B) -> Result<Self::Made, StoreFault> {
         let format = self.rows_format;

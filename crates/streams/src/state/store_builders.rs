@@ -334,6 +334,10 @@ struct Versions {
 impl Rows for Versions {
     type Made = Box<dyn VersionedBytes>;
 
+    fn layout(&self) -> String {
+        format!("versions in segments of {} ms", self.segment_interval_ms)
+    }
+
     fn make<B: Backend>(self, backend: B) -> Result<Self::Made, StoreFault> {
         let (retention_ms, interval_ms) = (self.history_retention_ms, self.segment_interval_ms);
         let rows = VersionedRows::open(backend, retention_ms, interval_ms)?;

@@ -1,11 +1,12 @@
 //! Processors that keep keys, branches with functions of their own, functions that fail, and printed records.
 
-use riverrun_streams::Failure;
 use riverrun_streams::dsl::{Branched, KStream, Printed, StreamsBuilder};
 use riverrun_streams::processor::{
     DeadLetterTopic, FixedKeyProcessor, FixedKeyProcessorContext, FixedKeyRecord, Handlers,
 };
+use riverrun_streams::state::StoreFault;
 use riverrun_streams::test_driver::{TestDriverConfig, TopologyTestDriver};
+use riverrun_streams::{Failure, StreamsError};
 use std::sync::{Arc, Mutex};
 
 type Error = Box<dyn std::error::Error>;
@@ -164,6 +165,29 @@ fn what_a_function_fails_on_is_asked_of_the_processing_handler() -> Result<(), E
             .read_key_values()?;
         assert_eq!(read, [("k".to_owned(), 2)], "{operator}");
     }
+    Ok(())
+}
+
+#[test]
+fn no_handler_goes_on_without_the_disk() -> Result<(), Error> {
+    let builder = StreamsBuilder::new();
+    builder
+        .stream::<String, i64>("in")
+        .try_map_values(|_, _| -> Result<i64, StreamsError> {
+            Err(StoreFault::Poisoned.of(&Arc::from("counts")))
+        })
+        .to("out");
+    let config = TestDriverConfig {
+        handlers: Handlers::log_and_continue(DeadLetterTopic::default()),
+        ..TestDriverConfig::default()
+    };
+    let driver = TopologyTestDriver::with(&builder.build()?, config)?;
+    let input = driver.input_topic::<String, i64>("in");
+    let error = input.pipe("k".to_owned(), 1, 0).expect_err("the disk");
+    let error = error.to_string();
+    let place = "(node `KSTREAM-MAPVALUES-0000000001`, topic `in`, partition 0, offset 0)";
+    assert!(error.contains(place), "{error}");
+    assert!(error.contains("state store `counts`"), "{error}");
     Ok(())
 }
 

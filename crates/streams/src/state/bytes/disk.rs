@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 /// Key of the row that says whether the store is open.
 const STATUS: &str = "status";
+/// Key of the row that says how the rows of the store are arranged.
+const LAYOUT: &str = "layout";
 const OPEN: i64 = 1;
 const CLOSED: i64 = 0;
 
@@ -46,12 +48,18 @@ pub(crate) struct DiskBackend {
 
 impl DiskBackend {
     /// Opens the store, and notes that it is open.
+    ///
+    /// # Errors
+    /// The disk fails, or has a store of another layout.
     pub(crate) fn open(
         database: TaskDatabase,
         store: &Arc<str>,
         families: Families,
+        layout: &str,
     ) -> Result<Self, StoreFault> {
-        let offsets = database.keyspace(&format!("{store}/offsets"))?;
+        let offsets = database.keyspace(&format!("{store}/{OFFSETS}"))?;
+        check_layout(&offsets, layout)?;
+        check_families(&database, store, families)?;
         let status = read_offset(&offsets, STATUS)?;
         guarded(|| offsets.insert(STATUS, OPEN.to_be_bytes()))?;
         database.hand_over()?;
@@ -70,6 +78,46 @@ impl DiskBackend {
             None => format!("{}/{family}", self.store),
         }
     }
+}
+
+/// Family of the offsets, and of what else is noted of a store.
+const OFFSETS: &str = "offsets";
+
+/// Compares how rows are arranged with how they were when the store was made.
+fn check_layout(offsets: &Keyspace, layout: &str) -> Result<(), StoreFault> {
+    let found = guarded(|| offsets.get(LAYOUT))?;
+    match found {
+        None => guarded(|| offsets.insert(LAYOUT, layout)),
+        Some(found) if *found == *layout.as_bytes() => Ok(()),
+        Some(found) => Err(StoreFault::OtherLayout {
+            found: String::from_utf8_lossy(&found).into_owned(),
+            wanted: layout.to_owned(),
+        }),
+    }
+}
+
+/// Rows of a newer format would neither be read nor restored.
+fn check_families(
+    database: &TaskDatabase,
+    store: &str,
+    families: Families,
+) -> Result<(), StoreFault> {
+    for name in database.names() {
+        let family = name
+            .strip_prefix(store)
+            .and_then(|rest| rest.strip_prefix('/'))
+            .and_then(|rest| rest.split('/').next());
+        let Some(family) = family else { continue };
+        let is_known = [families.newest, OFFSETS].contains(&family)
+            || families.older.iter().any(|older| older.name == family);
+        if !is_known {
+            return Err(StoreFault::OtherLayout {
+                found: format!("rows in format `{family}`"),
+                wanted: format!("rows in format `{}`", families.newest),
+            });
+        }
+    }
+    Ok(())
 }
 
 fn read_offset(offsets: &Keyspace, key: &str) -> Result<Option<i64>, StoreFault> {
@@ -146,7 +194,8 @@ impl Backend for DiskBackend {
                     .map(fjall::Guard::key)
                     .collect::<Result<Vec<_>, _>>()
             })?;
-            for key in keys.into_iter().filter(|key| **key != *STATUS.as_bytes()) {
+            let is_offset = |key: &[u8]| ![STATUS, LAYOUT].map(str::as_bytes).contains(&key);
+            for key in keys.into_iter().filter(|key| is_offset(key)) {
                 guarded(|| self.offsets.remove(key))?;
             }
         }

@@ -54,6 +54,12 @@ impl TaskDatabase {
                 .cache_size(BLOCK_CACHE_BYTES)
                 .max_journaling_size(JOURNAL_BYTES)
                 .open()
+        });
+        let database = database.map_err(|fault| match fault {
+            StoreFault::Damaged(reason) => {
+                StoreFault::Damaged(format!("{reason} (remove `{}`)", directory.display()))
+            }
+            fault => fault,
         })?;
         Ok(Self {
             database,

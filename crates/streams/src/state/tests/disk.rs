@@ -231,3 +231,60 @@ fn a_directory_that_cannot_be_made_is_an_error_that_names_the_store() {
         "{error}"
     );
 }
+
+/// A store that is opened in a directory where another version of the application has left another one.
+#[test]
+fn a_store_of_another_layout_is_told() {
+    use crate::state::{DslStoreFormat, StoreBuilder, StoreType, WindowSupplier};
+    let supplier = Stores::persistent_key_value_store("s");
+    let (key, value) = (String::serde, i64::serde);
+    let plain = Stores::key_value_store_builder(supplier, key(), value());
+    let supplier = Stores::persistent_timestamped_key_value_store_with_headers("s");
+    let headers =
+        Stores::timestamped_key_value_store_with_headers_builder(supplier, key(), value());
+    let windows = |retention_ms| {
+        let format = DslStoreFormat::Timestamped;
+        let supplier = WindowSupplier::new("s", StoreType::Persistent, format, retention_ms, 10);
+        Stores::timestamped_window_store_builder(supplier, key(), value())
+    };
+    let timestamped = builder();
+    let (short, long) = (windows(200_000), windows(400_000));
+    let cases: [(&dyn StoreBuilder, &dyn StoreBuilder, Option<&str>); 6] = [
+        (&plain, &timestamped, None),
+        (&plain, &headers, None),
+        (
+            &headers,
+            &timestamped,
+            Some("rows in format `keyValueWithTimestampAndHeaders`"),
+        ),
+        (
+            &timestamped,
+            &plain,
+            Some("rows in format `keyValueWithTimestamp`"),
+        ),
+        (&timestamped, &long, Some("keys and values")),
+        (
+            &short,
+            &long,
+            Some("windows in segments of 100000 ms, keys first"),
+        ),
+    ];
+    for (before, after, expected) in cases {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let build = |builder: &dyn StoreBuilder| {
+            let mut building = World::new(0).building(true);
+            let path = directory.path().to_path_buf();
+            building.storage = TaskStorage::on_disk(path, CacheBudget::new(0));
+            builder.build(&building).map(|_| ())
+        };
+        build(before).expect("it is new");
+        match (build(after), expected) {
+            (Ok(()), None) => {}
+            (Err(error), Some(expected)) => {
+                let expected = format!("state store `s`: its files have {expected}, and");
+                assert!(error.to_string().starts_with(&expected), "{error}");
+            }
+            (found, expected) => panic!("{found:?} instead of {expected:?}"),
+        }
+    }
+}
