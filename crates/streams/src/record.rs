@@ -98,7 +98,7 @@ pub struct ValueAndTimestamp<V> {
 }
 
 /// The record of an input topic that is being processed. The time and the headers follow what a node forwards.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordContext {
     /// The topic; empty in a punctuation, which no record causes.
     pub topic: Arc<str>,

@@ -19,6 +19,7 @@ mod global;
 mod kafka_streams;
 mod output;
 mod patience;
+mod purge;
 mod restore;
 mod thread;
 mod topics;

@@ -3,14 +3,17 @@
 //!
 //! Invariants:
 //! - Of the records that wait, the one with the smallest timestamp is next; of equal ones, the one that Kafka Streams
-//!   takes (`NextInputs`).
+//!   takes (`NextInputs`). An input that has none is waited for as `max.task.idle.ms` says.
 //! - Stream time and each partition's time never go back.
 //! - What is committed of an input is the offset of the first record that is not processed.
 
 mod input;
 mod next_inputs;
+#[cfg(test)]
+mod tests;
 
 use crate::error::{Failure, FailureKind, StreamsError};
+use crate::formats::commit_metadata::CommitMetadata;
 use crate::processor::{
     Handlers, NodeLife, ProducedRecord, PunctuationType, TaskContext, TaskId, TaskMetrics,
 };
@@ -36,6 +39,8 @@ pub struct Task {
     typed_stores: TaskStores,
     /// Something was processed or punctuated since the last commit.
     commit_needed: bool,
+    /// Negative when inputs without records are not waited for.
+    max_task_idle_ms: i64,
 }
 
 impl fmt::Debug for Task {
@@ -58,6 +63,8 @@ pub struct CommittableOffset {
     pub offset: i64,
     /// The largest timestamp that was taken of it; -1 when nothing was.
     pub partition_time_ms: i64,
+    /// By the name of a store: windows that close until then have given their final results.
+    pub emitted_close_times_ms: BTreeMap<Arc<str>, i64>,
 }
 
 impl Task {
@@ -77,6 +84,7 @@ impl Task {
             stores: built.stores,
             typed_stores: built.typed_stores,
             commit_needed: false,
+            max_task_idle_ms: -1,
         }
     }
 
@@ -113,16 +121,58 @@ impl Task {
         Ok(())
     }
 
-    /// The partition was committed with this time: it and the task's stream time do not go back behind it.
-    pub(crate) fn resume(&mut self, topic: &str, partition: i32, partition_time_ms: i64) {
+    /// The partition was committed with this: its time and the task's stream time do not go back behind it, and what
+    /// windows have given is not given again.
+    pub(crate) fn resume(&mut self, topic: &str, partition: i32, committed: &CommitMetadata) {
         let input = self
             .inputs
             .iter_mut()
             .find(|input| input.is(topic, partition));
-        if let Some(input) = input {
-            input.resume(partition_time_ms);
-            self.context.stream_time_ms = self.context.stream_time_ms.max(partition_time_ms);
+        let Some(input) = input else { return };
+        let time_ms = committed.partition_time_ms;
+        input.resume(time_ms);
+        self.context.stream_time_ms = self.context.stream_time_ms.max(time_ms);
+        // Each partition was committed with what was known then.
+        for (store, emitted_ms) in &committed.emitted_close_times_ms {
+            self.context
+                .emitted_close_times_ms
+                .entry(Arc::from(store.as_str()))
+                .and_modify(|known_ms| *known_ms = (*known_ms).max(*emitted_ms))
+                .or_insert(*emitted_ms);
         }
+    }
+
+    /// `max.task.idle.ms`: how long to wait for an input that has no records.
+    pub(crate) const fn set_max_task_idle_ms(&mut self, max_task_idle_ms: i64) {
+        self.max_task_idle_ms = max_task_idle_ms;
+    }
+
+    /// What the broker has of each input that was not handed over yet, as far as that is known.
+    pub(crate) fn update_lags(&mut self, lag: impl Fn(&Arc<str>, i32) -> Option<i64>) {
+        if self.inputs.len() < 2 || self.max_task_idle_ms < 0 {
+            return;
+        }
+        for input in &mut self.inputs {
+            let (topic, partition, _) = input.waiting();
+            if let Some(lag) = lag(topic, partition) {
+                input.set_lag(lag);
+            }
+        }
+    }
+
+    /// Whether the record with the smallest timestamp is known (KIP-695): every input has one, or has none at the
+    /// broker either, for `max.task.idle.ms` or longer.
+    fn is_ready(&mut self, now_ms: i64) -> bool {
+        if self.max_task_idle_ms < 0 || self.inputs.len() < 2 {
+            return true;
+        }
+        let idle_ms = self.max_task_idle_ms;
+        // Each input's timer is started, whatever the others say.
+        let waited_for = self
+            .inputs
+            .iter_mut()
+            .filter_map(|input| input.is_waited_for(now_ms, idle_ms).then_some(()));
+        waited_for.count() == 0
     }
 
     /// Topic and partition of each input, and how many of its records wait.
@@ -135,12 +185,15 @@ impl Task {
         self.inputs.iter().map(Input::len).sum()
     }
 
-    /// Processes the next record; false when none waits.
+    /// Processes the next record; false when none waits, or one that may be earlier is still to come.
     ///
     /// # Errors
     /// A handler decided to fail, or a store failed.
     pub fn process(&mut self, now_ms: i64) -> Result<bool, StreamsError> {
         self.context.wall_clock_ms = now_ms;
+        if !self.is_ready(now_ms) {
+            return Ok(false);
+        }
         let next = self
             .next_inputs
             .poll(|input| self.inputs[input].head_timestamp_ms());
@@ -226,7 +279,12 @@ impl Task {
         for store in self.stores.values() {
             store.borrow_mut().flush(&mut self.context)?;
         }
-        Ok(self.inputs.iter().filter_map(Input::committable).collect())
+        let emitted = &self.context.emitted_close_times_ms;
+        Ok(self
+            .inputs
+            .iter()
+            .filter_map(|input| input.committable(emitted))
+            .collect())
     }
 
     /// What was to commit is committed.

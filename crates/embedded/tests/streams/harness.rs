@@ -3,7 +3,7 @@
 use riverrun_client::TopicPartition;
 use riverrun_client::admin::{AdminConfig, NewTopic};
 use riverrun_client::blocking::{Admin, Consumer, Producer};
-use riverrun_client::consumer::ConsumerConfig;
+use riverrun_client::consumer::{ConsumerConfig, OwnedRecord};
 use riverrun_client::producer::{ProducerConfig, ProducerRecord};
 use riverrun_embedded::EmbeddedBroker;
 use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee, State, StreamsConfig};
@@ -34,10 +34,23 @@ pub(crate) fn create_topic(
     name: &str,
     partitions: i32,
 ) -> Result<(), Error> {
+    create_topic_with(broker, name, partitions, &[])
+}
+
+pub(crate) fn create_topic_with(
+    broker: &EmbeddedBroker,
+    name: &str,
+    partitions: i32,
+    configs: &[(&str, &str)],
+) -> Result<(), Error> {
     let admin = Admin::new(AdminConfig::with_bootstrap_servers(
         broker.bootstrap_servers(),
     )?)?;
-    let topics = [NewTopic::new(name).partitions(partitions)];
+    let topic = NewTopic::new(name).partitions(partitions);
+    let topic = configs
+        .iter()
+        .fold(topic, |topic, (key, value)| topic.config(*key, *value));
+    let topics = [topic];
     for created in admin
         .call(async |admin| admin.create_topics(&topics).await)?
         .into_values()
@@ -64,14 +77,38 @@ pub(crate) fn write(
     topic: &str,
     records: &[(&str, &str)],
 ) -> Result<(), Error> {
+    write_each(broker, records, |(key, value)| {
+        ProducerRecord::new(topic)
+            .key(key.as_bytes())
+            .value(value.as_bytes())
+    })
+}
+
+/// Writes keys and values of text, and their timestamps.
+pub(crate) fn write_at(
+    broker: &EmbeddedBroker,
+    topic: &str,
+    records: &[(&str, &str, i64)],
+) -> Result<(), Error> {
+    write_each(broker, records, |(key, value, timestamp_ms)| {
+        let record = ProducerRecord::new(topic);
+        ProducerRecord {
+            timestamp: Some(*timestamp_ms),
+            ..record.key(key.as_bytes()).value(value.as_bytes())
+        }
+    })
+}
+
+fn write_each<'a, R>(
+    broker: &EmbeddedBroker,
+    records: &'a [R],
+    record: impl Fn(&'a R) -> ProducerRecord<'a>,
+) -> Result<(), Error> {
     let producer = Producer::new(ProducerConfig::with_bootstrap_servers(
         broker.bootstrap_servers(),
     )?)?;
-    for (key, value) in records {
-        let record = ProducerRecord::new(topic)
-            .key(key.as_bytes())
-            .value(value.as_bytes());
-        producer.send(record)?.wait()?;
+    for one in records {
+        producer.send(record(one))?.wait()?;
     }
     Ok(())
 }
@@ -82,6 +119,18 @@ pub(crate) fn read_values(
     topic: &str,
     count: usize,
 ) -> Result<Vec<String>, Error> {
+    read(broker, topic, count)?
+        .into_iter()
+        .map(|record| Ok(String::from_utf8(record.value.ok_or("a value")?.to_vec())?))
+        .collect()
+}
+
+/// The first `count` records of partition 0 of a topic.
+pub(crate) fn read(
+    broker: &EmbeddedBroker,
+    topic: &str,
+    count: usize,
+) -> Result<Vec<OwnedRecord>, Error> {
     let mut config = ConsumerConfig::new(broker.bootstrap_servers(), "reader")?;
     config.set("auto.offset.reset", "earliest")?;
     config.set("isolation.level", "read_committed")?;
@@ -91,16 +140,50 @@ pub(crate) fn read_values(
     let partition = TopicPartition::new(topic, 0);
     consumer.call(async |consumer| consumer.assign([partition.clone()]))?;
     let deadline = Instant::now() + IN_TIME;
-    let mut values = Vec::new();
-    while values.len() < count {
+    let mut records = Vec::new();
+    while records.len() < count {
         if Instant::now() > deadline {
-            return Err(format!("`{topic}` has only {values:?}").into());
+            return Err(format!("`{topic}` has only {records:?}").into());
         }
-        for record in consumer.poll(Duration::from_millis(100))?.into_owned()? {
-            values.push(String::from_utf8(record.value.ok_or("a value")?.to_vec())?);
+        records.extend(consumer.poll(Duration::from_millis(100))?.into_owned()?);
+    }
+    Ok(records)
+}
+
+/// Waits until the application has committed this offset of partition 0 of a topic.
+pub(crate) fn await_committed(
+    broker: &EmbeddedBroker,
+    topic: &str,
+    offset: i64,
+) -> Result<(), Error> {
+    let config = ConsumerConfig::new(broker.bootstrap_servers(), "words")?;
+    let mut consumer = Consumer::new(config)?;
+    let partitions = [TopicPartition::new(topic, 0)];
+    until(&mut consumer, async |consumer| {
+        let committed = consumer.committed(&partitions).await?;
+        Ok(committed.values().any(|known| known.offset >= offset))
+    })
+}
+
+/// Asks again and again until the answer is yes.
+pub(crate) fn until(
+    consumer: &mut Consumer,
+    mut is_so: impl AsyncFnMut(
+        &mut riverrun_client::consumer::Consumer,
+    ) -> Result<bool, riverrun_client::Error>,
+) -> Result<(), Error> {
+    let deadline = Instant::now() + IN_TIME;
+    while Instant::now() < deadline {
+        let answer = consumer.call(async |consumer| {
+            let answer = is_so(consumer).await?;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            Ok(answer)
+        })?;
+        if answer {
+            return Ok(());
         }
     }
-    Ok(values)
+    Err("it is not so in time".into())
 }
 
 pub(crate) fn await_state(streams: &KafkaStreams, wanted: State) -> Result<(), Error> {

@@ -1,5 +1,8 @@
 //! Applications of the streams library, against a broker in the process of the test.
 
+mod emission;
 mod global_tables;
 mod harness;
+mod purge;
+mod unsent;
 mod word_count;

@@ -42,6 +42,8 @@ pub struct ProducedRecord {
     pub headers: Headers,
     /// Who writes it.
     pub origin: Origin,
+    /// The record of an input topic that it comes of, for the production handler; no topic in a punctuation.
+    pub cause: RecordContext,
 }
 
 /// How a record gets its partition.
@@ -156,6 +158,9 @@ pub struct TaskContext {
     pub emit_intervals: EmitIntervals,
     /// A node has asked for a commit.
     pub commit_requested: bool,
+    /// By the name of a store of windows: those that close until then have given their final results. Committed with
+    /// the offsets of inputs.
+    pub(crate) emitted_close_times_ms: BTreeMap<Arc<str>, i64>,
     pub(crate) schedules: Schedules,
     pub(crate) handlers: Arc<Handlers>,
     node: Arc<str>,
@@ -195,6 +200,7 @@ impl TaskContext {
             partition_counts: BTreeMap::new(),
             emit_intervals: EmitIntervals::default(),
             commit_requested: false,
+            emitted_close_times_ms: BTreeMap::new(),
             schedules: Schedules::default(),
             handlers,
             node: Arc::from(""),

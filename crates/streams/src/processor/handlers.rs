@@ -125,6 +125,7 @@ impl DeadLetterTopic {
             timestamp_ms: Some(context.record.timestamp_ms),
             headers,
             origin: Origin::DeadLetter,
+            cause: context.record.clone(),
         }]
     }
 }

@@ -37,8 +37,13 @@ pub struct StreamsConfig {
     pub replication_factor: Option<i16>,
     /// `buffered.records.per.partition`: above it a partition is paused.
     pub buffered_records_per_partition: usize,
+    /// `max.task.idle.ms`: how long a task waits for an input partition that has no records, neither here nor at its
+    /// broker. While the broker has some it waits without limit. Negative: not at all.
+    pub max_task_idle_ms: i64,
     /// `max.poll.records`.
     pub max_poll_records: usize,
+    /// `repartition.purge.interval.ms`: how often records of repartition topics are deleted that are processed.
+    pub repartition_purge_interval_ms: u64,
     /// `session.timeout.ms`.
     pub session_timeout_ms: u64,
     /// `heartbeat.interval.ms`.
@@ -79,7 +84,9 @@ impl StreamsConfig {
             statestore_cache_max_bytes: 10 << 20,
             replication_factor: None,
             buffered_records_per_partition: 1000,
+            max_task_idle_ms: 0,
             max_poll_records: 1000,
+            repartition_purge_interval_ms: 30_000,
             session_timeout_ms: 45_000,
             heartbeat_interval_ms: 3_000,
             transaction_timeout_ms: 10_000,

@@ -1,12 +1,15 @@
 //! What tasks write: given to the producer, in a transaction under exactly-once.
 
 use super::kafka_streams::client_error;
-use crate::error::StreamsError;
-use crate::processor::{Origin, Partitioning, ProducedRecord};
+use crate::error::{Place, StreamsError};
+use crate::processor::{
+    ErrorContext, HandlerResponse, Handlers, Origin, Partitioning, ProducedRecord,
+    ProductionResponse, TaskId,
+};
 use parking_lot::Mutex;
-use riverrun_client::TopicPartition;
 use riverrun_client::consumer::{GroupMetadata, Offsets};
 use riverrun_client::producer::{Header, Producer, ProducerRecord, partition_of_key};
+use riverrun_client::{Error, ErrorCode, TopicPartition};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,10 +26,17 @@ pub(super) struct Output {
     acknowledged: Arc<Mutex<Acknowledged>>,
 }
 
+/// A record that the producer could not write.
+pub(super) struct Unsent {
+    pub(super) task_id: TaskId,
+    pub(super) record: Arc<ProducedRecord>,
+    pub(super) error: Error,
+}
+
 /// What the producer has told since the last commit.
 #[derive(Default)]
 struct Acknowledged {
-    first_error: Option<StreamsError>,
+    unsent: Vec<Unsent>,
     /// The last offset of each changelog's partition.
     changelogs: BTreeMap<(Arc<str>, i32), i64>,
 }
@@ -42,8 +52,14 @@ impl Output {
         }
     }
 
-    /// Sends a record; waits only while the producer's memory is full.
-    pub(super) async fn send(&mut self, record: ProducedRecord) -> Result<(), StreamsError> {
+    /// Sends a record of a task; waits only while the producer's memory is full. If it cannot be written,
+    /// `take_unsent` tells.
+    pub(super) async fn send(
+        &mut self,
+        task_id: TaskId,
+        record: ProducedRecord,
+    ) -> Result<(), StreamsError> {
+        let record = Arc::new(record);
         if self.is_transactional && !self.has_transaction {
             self.producer.begin_transaction().map_err(client_error)?;
             self.has_transaction = true;
@@ -73,33 +89,33 @@ impl Output {
             headers: &headers,
         };
         let acknowledged = Arc::clone(&self.acknowledged);
-        let topic = Arc::clone(&record.topic);
-        let is_changelog = matches!(record.origin, Origin::Changelog(_));
+        let sent = Arc::clone(&record);
         let told = move |result: Result<riverrun_client::producer::RecordMetadata, _>| {
             let mut acknowledged = acknowledged.lock();
             match result {
                 Ok(written) => {
+                    let is_changelog = matches!(sent.origin, Origin::Changelog(_));
                     if let (true, Some(offset)) = (is_changelog, written.offset) {
                         acknowledged
                             .changelogs
-                            .insert((Arc::clone(&topic), written.partition), offset);
+                            .insert((Arc::clone(&sent.topic), written.partition), offset);
                     }
                 }
-                Err(error) => {
-                    let error: riverrun_client::Error = error;
-                    acknowledged
-                        .first_error
-                        .get_or_insert_with(|| cannot_write(&topic, client_error(error)));
-                }
+                Err(error) => acknowledged.unsent.push(Unsent {
+                    task_id,
+                    record: sent,
+                    error,
+                }),
             }
         };
-        match self.producer.send_with(produced, told).await {
-            Ok(()) => Ok(()),
-            // What has failed before says more than that the transaction takes no more.
-            Err(error) => self
-                .check()
-                .and(Err(cannot_write(&record.topic, client_error(error)))),
+        if let Err(error) = self.producer.send_with(produced, told).await {
+            self.acknowledged.lock().unsent.push(Unsent {
+                task_id,
+                record,
+                error,
+            });
         }
+        Ok(())
     }
 
     async fn partition_count(&mut self, topic: &Arc<str>) -> Result<usize, StreamsError> {
@@ -116,19 +132,19 @@ impl Output {
         Ok(count)
     }
 
-    /// Waits until everything that was sent is acknowledged.
+    /// Waits until everything that was sent is acknowledged or given up.
     ///
     /// # Errors
-    /// Something of it is not.
+    /// It takes too long.
     pub(super) async fn flush(&mut self) -> Result<(), StreamsError> {
         let flushed = self.producer.flush();
         if !self.is_transactional {
             flushed.await;
-            return self.check();
+            return Ok(());
         }
         // The producer of a transaction tries as long as it lives.
         match tokio::time::timeout(ACKNOWLEDGED_WITHIN, flushed).await {
-            Ok(()) => self.check(),
+            Ok(()) => Ok(()),
             Err(_) => Err(StreamsError::TaskCorrupted(format!(
                 "what was written is not acknowledged within {} s",
                 ACKNOWLEDGED_WITHIN.as_secs()
@@ -136,12 +152,9 @@ impl Output {
         }
     }
 
-    /// Whether everything that was answered so far is acknowledged.
-    pub(super) fn check(&self) -> Result<(), StreamsError> {
-        match self.acknowledged.lock().first_error.take() {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
+    /// Takes the records that could not be written, in the order in which that was found.
+    pub(super) fn take_unsent(&self) -> Vec<Unsent> {
+        std::mem::take(&mut self.acknowledged.lock().unsent)
     }
 
     /// Ends the transaction with these offsets in it; there may be none yet.
@@ -166,7 +179,7 @@ impl Output {
             .await
             .map_err(unknown_outcome)?;
         self.has_transaction = false;
-        self.check()
+        Ok(())
     }
 
     /// Gives the transaction up.
@@ -195,6 +208,85 @@ impl Output {
     }
 }
 
+/// What comes of a record that could not be written: dead letters, and whether the thread goes on without it.
+pub(super) fn ask_about(
+    unsent: Unsent,
+    handlers: &Handlers,
+) -> (Vec<ProducedRecord>, Result<(), StreamsError>) {
+    let Unsent {
+        task_id,
+        record,
+        error,
+    } = unsent;
+    let node = match &record.origin {
+        Origin::Node(node) => Arc::clone(node),
+        Origin::Changelog(_) | Origin::DeadLetter => Arc::from(""),
+    };
+    if record.origin == Origin::DeadLetter || is_fatal(&error) {
+        return (
+            Vec::new(),
+            Err(cannot_write(&record.topic, client_error(error))),
+        );
+    }
+    let cause = &record.cause;
+    let context = ErrorContext {
+        task_id,
+        node: &node,
+        record: cause,
+        raw_key: None,
+        raw_value: None,
+    };
+    let response = match handlers.production.handle(&context, &record, &error) {
+        ProductionResponse::Respond(response) => response,
+        ProductionResponse::Retry if error.is_retriable() => {
+            let text = format!("cannot write to topic `{}`: {error}", record.topic);
+            return (Vec::new(), Err(StreamsError::TaskCorrupted(text)));
+        }
+        ProductionResponse::Retry => HandlerResponse::fail(),
+    };
+    let outcome = match response.resume {
+        true => Ok(()),
+        false => Err(StreamsError::Production {
+            topic: Arc::clone(&record.topic),
+            place: Place {
+                node,
+                topic: Arc::clone(&cause.topic),
+                partition: cause.partition,
+                offset: cause.offset,
+            },
+            source: Box::new(error),
+        }),
+    };
+    (response.dead_letters, outcome)
+}
+
+/// Whether no handler is asked: every other record would meet the same, or the tasks are another member's.
+fn is_fatal(error: &Error) -> bool {
+    match error {
+        Error::Refused { code, .. } => matches!(
+            code,
+            ErrorCode::TopicAuthorizationFailed
+                | ErrorCode::ClusterAuthorizationFailed
+                | ErrorCode::TransactionalIdAuthorizationFailed
+                | ErrorCode::SaslAuthenticationFailed
+                | ErrorCode::SecurityDisabled
+                | ErrorCode::InvalidTopicException
+                | ErrorCode::UnknownServerError
+                | ErrorCode::InvalidProducerEpoch
+                | ErrorCode::ProducerFenced
+                | ErrorCode::InvalidProducerIdMapping
+                | ErrorCode::OutOfOrderSequenceNumber
+        ),
+        Error::Configuration { .. }
+        | Error::Unsupported { .. }
+        | Error::Closed(_)
+        | Error::TransactionFailed(_)
+        | Error::TransactionAborted
+        | Error::ProducerFailed(_) => true,
+        _ => false,
+    }
+}
+
 /// The error with the topic that it is about; but not who has lost its tasks, and begins again.
 fn cannot_write(topic: &Arc<str>, error: StreamsError) -> StreamsError {
     match error {
@@ -206,7 +298,7 @@ fn cannot_write(topic: &Arc<str>, error: StreamsError) -> StreamsError {
 }
 
 /// The error of a commit. One that took too long may have been made or not: what was committed is asked for again.
-fn unknown_outcome(error: riverrun_client::Error) -> StreamsError {
+fn unknown_outcome(error: Error) -> StreamsError {
     match error.is_retriable() {
         true => StreamsError::TaskCorrupted(error.to_string()),
         false => client_error(error),

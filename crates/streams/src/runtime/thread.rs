@@ -233,6 +233,7 @@ impl StreamThread {
                 let wait = if idle { poll_time } else { Duration::ZERO };
                 self.worker.advance(&self.consumer, wait).await?;
             }
+            self.worker.update_lags(&self.consumer);
             if !self.worker.has_waiting() && !self.consumer.assignment().is_empty() {
                 self.state(State::Running);
             }

@@ -92,6 +92,11 @@ impl ApplicationTopics {
         Ok(topics)
     }
 
+    /// Whether the application makes the topic to partition records anew.
+    pub(super) fn is_repartition(&self, topic: &str) -> bool {
+        self.repartitions.contains_key(topic)
+    }
+
     /// All input topics.
     pub(super) fn subscription(&self) -> BTreeSet<String> {
         self.inputs.values().flatten().cloned().collect()

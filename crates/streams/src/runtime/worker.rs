@@ -3,8 +3,9 @@
 use super::directory::StateDirectory;
 use super::global::readers;
 use super::kafka_streams::client_error;
-use super::output::{Output, topic_partition};
+use super::output::{Output, ask_about, topic_partition};
 use super::patience::Patience;
+use super::purge::Purge;
 use super::restore::{LoggedStore, NotBegun, Restorer, headers};
 use super::thread::ThreadSetup;
 use crate::assignor::InputTopics;
@@ -51,6 +52,9 @@ pub(super) struct Worker {
     membership: GroupMembership,
     /// The last offsets that were processed of input topics that are changelogs too, since stores noted them.
     processed: BTreeMap<(Arc<str>, i32), i64>,
+    /// Offsets of repartition topics before which everything is processed, since the last purge.
+    to_purge: BTreeMap<TopicPartition, i64>,
+    purge: Purge,
     pub(super) last_commit: Instant,
 }
 
@@ -83,6 +87,8 @@ impl Worker {
             patience: Patience::new(setup.config.task_timeout_ms),
             membership,
             processed: BTreeMap::new(),
+            to_purge: BTreeMap::new(),
+            purge: Purge::new(&setup.config),
             last_commit: Instant::now(),
         })
     }
@@ -274,8 +280,7 @@ impl Worker {
         };
         for (partition, offset) in waiting.committed.iter().flatten() {
             if let Ok(metadata) = CommitMetadata::read(&offset.metadata) {
-                let time_ms = metadata.partition_time_ms;
-                task.resume(&partition.topic, partition.partition, time_ms);
+                task.resume(&partition.topic, partition.partition, &metadata);
             }
         }
         task.init(now_ms())?;
@@ -313,6 +318,7 @@ impl Worker {
         let handlers = Arc::new(setup.config.handlers.clone());
         let mut task = Task::new(task_id, application_id, handlers, built, inputs);
         task.context().partition_counts = setup.counts.clone();
+        task.set_max_task_idle_ms(setup.config.max_task_idle_ms);
         Ok(task)
     }
 
@@ -378,6 +384,15 @@ impl Worker {
         Ok(())
     }
 
+    /// Tells the tasks what the brokers have of their inputs that was not polled yet.
+    pub(super) fn update_lags(&mut self, consumer: &Consumer) {
+        for task in self.tasks.values_mut() {
+            task.update_lags(|topic, partition| {
+                consumer.current_lag(&topic_partition(topic, partition))
+            });
+        }
+    }
+
     /// Pauses partitions of which enough records wait, and those of tasks that do not process yet; resumes the others.
     pub(super) fn balance(&self, consumer: &mut Consumer) -> Result<(), StreamsError> {
         let most = self.setup.config.buffered_records_per_partition;
@@ -423,17 +438,36 @@ impl Worker {
             task.punctuate(PunctuationType::WallClockTime, now)?;
         }
         self.send().await?;
-        self.output.check()?;
+        self.handle_unsent().await?;
         Ok(processed)
     }
 
     async fn send(&mut self) -> Result<(), StreamsError> {
-        for task in self.tasks.values_mut() {
+        for (task_id, task) in &mut self.tasks {
             for record in task.drain_produced() {
-                self.output.send(record).await?;
+                self.output.send(*task_id, record).await?;
             }
         }
         Ok(())
+    }
+
+    /// Asks the production handler about the records that could not be written. True if it has dead letters, which are
+    /// sent.
+    async fn handle_unsent(&mut self) -> Result<bool, StreamsError> {
+        let mut has_dead_letters = false;
+        for unsent in self.output.take_unsent() {
+            let task_id = unsent.task_id;
+            let (dead_letters, outcome) = ask_about(unsent, &self.setup.config.handlers);
+            has_dead_letters |= !dead_letters.is_empty();
+            for dead_letter in dead_letters {
+                self.output.send(task_id, dead_letter).await?;
+            }
+            outcome?;
+            if let Some(task) = self.tasks.get_mut(&task_id) {
+                task.context().drop_record();
+            }
+        }
+        Ok(has_dead_letters)
     }
 
     /// Whether a processor has asked for a commit.
@@ -453,9 +487,15 @@ impl Worker {
         }
         self.send().await?;
         self.output.flush().await?;
+        while self.handle_unsent().await? {
+            self.output.flush().await?;
+        }
         for (partition, offset) in &offsets {
             let key = (Arc::from(partition.topic.as_str()), partition.partition);
             self.processed.insert(key, offset.offset - 1);
+            if self.setup.topics.is_repartition(&partition.topic) {
+                self.to_purge.insert(partition.clone(), offset.offset);
+            }
         }
         if !self.output.is_transactional() {
             return Ok(offsets);
@@ -472,6 +512,9 @@ impl Worker {
         self.last_commit = Instant::now();
         for task in self.tasks.values_mut() {
             task.post_commit();
+        }
+        if self.purge.is_due(Instant::now()) {
+            self.purge.start(std::mem::take(&mut self.to_purge))?;
         }
         if self.output.is_transactional() && !closes {
             return Ok(());
@@ -610,7 +653,11 @@ pub(super) fn raw(
 fn committed(committable: &CommittableOffset) -> (TopicPartition, CommittedOffset) {
     let metadata = CommitMetadata {
         partition_time_ms: committable.partition_time_ms,
-        emitted_close_times_ms: BTreeMap::new(),
+        emitted_close_times_ms: committable
+            .emitted_close_times_ms
+            .iter()
+            .map(|(store, time_ms)| (store.to_string(), *time_ms))
+            .collect(),
     };
     let mut offset = CommittedOffset::new(committable.offset);
     offset.metadata = metadata.to_text();

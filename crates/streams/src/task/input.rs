@@ -5,7 +5,7 @@ use crate::error::{Failure, StreamsError};
 use crate::processor::TaskContext;
 use crate::record::RecordContext;
 use crate::topology::{Decoded, RawRecord, SourceQueue};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
@@ -19,6 +19,10 @@ pub(crate) struct Input {
     waiting: VecDeque<RawRecord>,
     /// The largest timestamp taken.
     partition_time_ms: i64,
+    /// How many records the broker has that were not handed over, as last heard.
+    lag: Option<i64>,
+    /// When an input that has none is not waited for any longer.
+    idle_until_ms: Option<i64>,
     /// The first offset that is neither processed nor dropped.
     next_offset: Option<i64>,
 }
@@ -42,6 +46,8 @@ impl Input {
             head: None,
             waiting: VecDeque::new(),
             partition_time_ms: -1,
+            lag: None,
+            idle_until_ms: None,
             next_offset: None,
         }
     }
@@ -57,6 +63,27 @@ impl Input {
 
     pub(crate) fn waiting(&self) -> (&Arc<str>, i32, usize) {
         (&self.topic, self.partition, self.len())
+    }
+
+    pub(crate) const fn set_lag(&mut self, lag: i64) {
+        self.lag = Some(lag);
+    }
+
+    /// Whether the next record may be this input's although none waits. Without limit while the broker has some or has
+    /// not said; for `idle_ms` when it has none.
+    pub(crate) fn is_waited_for(&mut self, now_ms: i64, idle_ms: i64) -> bool {
+        if self.head.is_some() {
+            self.idle_until_ms = None;
+            return false;
+        }
+        if self.lag != Some(0) {
+            self.idle_until_ms = None;
+            return true;
+        }
+        let until_ms = *self
+            .idle_until_ms
+            .get_or_insert(now_ms.saturating_add(idle_ms));
+        now_ms < until_ms
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -118,12 +145,16 @@ impl Input {
     }
 
     /// What to commit; none when nothing was taken.
-    pub(crate) fn committable(&self) -> Option<CommittableOffset> {
+    pub(crate) fn committable(
+        &self,
+        emitted_close_times_ms: &BTreeMap<Arc<str>, i64>,
+    ) -> Option<CommittableOffset> {
         Some(CommittableOffset {
             topic: Arc::clone(&self.topic),
             partition: self.partition,
             offset: self.next_offset?,
             partition_time_ms: self.partition_time_ms,
+            emitted_close_times_ms: emitted_close_times_ms.clone(),
         })
     }
 }

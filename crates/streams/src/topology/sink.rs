@@ -134,6 +134,7 @@ impl<K: Data, V: Data> Sink<K, V> {
             timestamp_ms: Some(record.timestamp_ms),
             headers,
             origin: Origin::Node(Arc::clone(context.node())),
+            cause: context.record.clone(),
         };
         match chosen {
             None => context.collector.push(produced),

@@ -66,7 +66,7 @@ impl<K: Data, V: Data, A: Data> SessionAggregate<K, V, A> {
                 aggregation: self.aggregation.clone(),
                 merger: self.merger.clone(),
                 stream_time_ms: -1,
-                final_results: FinalResults::of(self.strategy),
+                final_results: FinalResults::of(self.strategy, &self.store),
             }))
         })
     }

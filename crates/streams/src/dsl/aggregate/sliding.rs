@@ -49,7 +49,7 @@ impl<K: Data, V: Data, A: Data> SlidingAggregate<K, V, A> {
                 value_serde: Arc::clone(&self.value_serde),
                 aggregation: self.aggregation.clone(),
                 stream_time_ms: -1,
-                final_results: FinalResults::of(self.strategy),
+                final_results: FinalResults::of(self.strategy, &self.store),
             }))
         })
     }

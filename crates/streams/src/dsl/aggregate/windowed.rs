@@ -67,7 +67,7 @@ impl<K: Data, V: Data, A: Data> WindowedAggregate<K, V, A> {
                 key_serde: Arc::clone(&self.key_serde),
                 aggregation: self.aggregation.clone(),
                 stream_time_ms: -1,
-                final_results: FinalResults::of(self.strategy),
+                final_results: FinalResults::of(self.strategy, &self.store),
             }))
         })
     }

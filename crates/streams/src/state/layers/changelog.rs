@@ -36,6 +36,7 @@ impl Changelog {
             timestamp_ms,
             headers,
             origin: Origin::Changelog(Arc::clone(&self.store)),
+            cause: context.record.clone(),
         });
     }
 }

@@ -1,0 +1,120 @@
+//! Records that a broker refuses: the production handler decides, and dead letters tell of them.
+
+use crate::harness::{
+    Error, await_state, config, create_topic, create_topic_with, read_values, write,
+};
+use riverrun_embedded::EmbeddedBroker;
+use riverrun_streams::dsl::StreamsBuilder;
+use riverrun_streams::processor::{
+    DeadLetterTopic, ErrorContext, HandlerResponse, Handlers, ProducedRecord, ProductionHandler,
+    ProductionResponse,
+};
+use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee, State};
+use std::sync::{Arc, Mutex};
+
+/// Remembers what it is asked, and goes on with a dead letter.
+#[derive(Clone, Default)]
+struct Remembering(Arc<Mutex<Vec<String>>>);
+
+impl ProductionHandler for Remembering {
+    fn handle(
+        &self,
+        context: &ErrorContext<'_>,
+        record: &ProducedRecord,
+        error: &(dyn std::error::Error + 'static),
+    ) -> ProductionResponse {
+        let place = (
+            &context.record.topic,
+            context.record.partition,
+            context.record.offset,
+        );
+        let asked = format!(
+            "{} {} {place:?} to {}",
+            context.task_id, context.node, record.topic
+        );
+        self.0.lock().expect("no handler panics").push(asked);
+        let logging = Handlers::log_and_continue(DeadLetterTopic(Some(Arc::from("dead-letters"))));
+        logging.production.handle(context, record, error)
+    }
+
+    fn handle_serialization(
+        &self,
+        _: &ErrorContext<'_>,
+        _: &str,
+        _: &(dyn std::error::Error + 'static),
+    ) -> HandlerResponse {
+        HandlerResponse::fail()
+    }
+}
+
+#[test]
+fn a_handler_lets_a_record_pass_that_the_broker_refuses() -> Result<(), Error> {
+    let broker = EmbeddedBroker::start()?;
+    create_topic(&broker, "words", 1)?;
+    create_topic(&broker, "dead-letters", 1)?;
+    create_topic_with(&broker, "loud", 1, &[("max.message.bytes", "200")])?;
+    let builder = StreamsBuilder::new();
+    builder
+        .stream::<String, String>("words")
+        .map_values(|word| word.to_uppercase())
+        .to("loud");
+    let state = tempfile::tempdir()?;
+    let mut config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
+    let handler = Remembering::default();
+    config.handlers.production = Arc::new(handler.clone());
+    let mut streams = KafkaStreams::new(builder.build()?, config);
+    streams.start()?;
+    let long = "be".repeat(500);
+    write(&broker, "words", &[("1", "a"), ("2", &long), ("3", "c")])?;
+    assert_eq!(read_values(&broker, "loud", 2)?, ["A", "C"]);
+    // Key and value of the source record are not kept until then.
+    let letters = crate::harness::read(&broker, "dead-letters", 1)?;
+    let header = |name: &str| {
+        let headers = letters[0].headers.iter();
+        let mut values = headers.filter(|(key, _)| *key == format!("__streams.errors.{name}"));
+        let value = values.next().and_then(|(_, value)| value.clone());
+        value.map(|value| String::from_utf8_lossy(&value).into_owned())
+    };
+    assert_eq!((&letters[0].key, &letters[0].value), (&None, &None));
+    assert_eq!(header("topic").as_deref(), Some("words"));
+    assert_eq!(header("partition").as_deref(), Some("0"));
+    assert_eq!(header("offset").as_deref(), Some("1"));
+    assert!(header("message").is_some_and(|message| message.contains("MESSAGE_TOO_LARGE")));
+    streams.close()?;
+    let asked = handler.0.lock().expect("no handler panics").clone();
+    assert_eq!(
+        asked,
+        ["0_0 KSTREAM-SINK-0000000002 (\"words\", 0, 1) to loud"]
+    );
+    Ok(())
+}
+
+#[test]
+fn the_default_handler_ends_the_instance_and_tells_where() -> Result<(), Error> {
+    for guarantee in [
+        ProcessingGuarantee::AtLeastOnce,
+        ProcessingGuarantee::ExactlyOnceV2,
+    ] {
+        let broker = EmbeddedBroker::start()?;
+        create_topic(&broker, "words", 1)?;
+        create_topic_with(&broker, "loud", 1, &[("max.message.bytes", "200")])?;
+        let builder = StreamsBuilder::new();
+        builder.stream::<String, String>("words").to("loud");
+        let state = tempfile::tempdir()?;
+        let config = config(&broker, guarantee, state.path())?;
+        let mut streams = KafkaStreams::new(builder.build()?, config);
+        streams.start()?;
+        write(&broker, "words", &[("1", "a"), ("2", &"be".repeat(500))])?;
+        await_state(&streams, State::Error)?;
+        let error = streams
+            .close()
+            .expect_err("the record is too large")
+            .to_string();
+        let place = "(node `KSTREAM-SINK-0000000001`, topic `words`, partition 0, offset 1)";
+        assert!(
+            error.starts_with(&format!("cannot write to topic `loud` {place}")),
+            "{error}"
+        );
+    }
+    Ok(())
+}
