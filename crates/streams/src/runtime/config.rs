@@ -58,6 +58,14 @@ pub struct StreamsConfig {
     pub windowstore_changelog_additional_retention_ms: i64,
     /// `processing.exception.handler.global.enabled`: the processing handler hears of the processors of global stores.
     pub processing_exception_handler_global_enabled: bool,
+    /// `num.standby.replicas`: how many other instances follow each store.
+    pub num_standby_replicas: usize,
+    /// `max.warmup.replicas`: how many instances at a time follow stores of tasks that they are to run later.
+    pub max_warmup_replicas: usize,
+    /// `acceptable.recovery.lag`: an instance that is no more records behind may run a task at once.
+    pub acceptable_recovery_lag: i64,
+    /// `probing.rebalance.interval.ms`: how often the group looks whether instances have caught up.
+    pub probing_rebalance_interval_ms: i64,
     /// The three exception handlers.
     pub handlers: Handlers,
 }
@@ -94,6 +102,10 @@ impl StreamsConfig {
             linger_ms: 100,
             windowstore_changelog_additional_retention_ms: 86_400_000,
             processing_exception_handler_global_enabled: false,
+            num_standby_replicas: 0,
+            max_warmup_replicas: 2,
+            acceptable_recovery_lag: 10_000,
+            probing_rebalance_interval_ms: 600_000,
             handlers: Handlers::default(),
         })
     }

@@ -2,6 +2,7 @@
 
 use crate::error::StreamsError;
 use crate::processor::TaskId;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,6 +40,21 @@ impl StateDirectory {
     /// The directory of global stores.
     pub(super) fn of_globals(&self) -> PathBuf {
         self.path.join("global")
+    }
+
+    /// The tasks of which something is kept.
+    pub(super) fn tasks(&self) -> BTreeSet<TaskId> {
+        let entries = std::fs::read_dir(&self.path).into_iter().flatten();
+        let names = entries.flatten().map(|entry| entry.file_name());
+        names
+            .filter_map(|name| {
+                let (subtopology, partition) = name.to_str()?.split_once('_')?;
+                Some(TaskId {
+                    subtopology: subtopology.parse().ok()?,
+                    partition: partition.parse().ok()?,
+                })
+            })
+            .collect()
     }
 
     /// Removes what a task has kept, at once: who is ended meanwhile leaves nothing that looks like a store.

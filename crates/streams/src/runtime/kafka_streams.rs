@@ -3,6 +3,9 @@
 use super::StreamsConfig;
 use super::directory::StateDirectory;
 use super::global::{self, GlobalSetup};
+use super::kept::note_kept;
+use super::listeners::{Listeners, StandbyUpdateListener, StateRestoreListener};
+use super::task_registry::TaskRegistry;
 use super::thread::{StreamThread, ThreadSetup};
 use super::topics::ApplicationTopics;
 use crate::error::StreamsError;
@@ -54,8 +57,12 @@ pub struct KafkaStreams {
     threads: Vec<JoinHandle<()>>,
     /// Ends after the others, which read its stores.
     global_thread: Option<JoinHandle<()>>,
+    listeners: Listeners,
     shared: Arc<Shared>,
 }
+
+/// Hears of the new state and the one before.
+type StateListener = Box<dyn Fn(State, State) + Send + Sync>;
 
 /// What the instance and its threads share.
 pub(super) struct Shared {
@@ -64,6 +71,7 @@ pub(super) struct Shared {
     /// How many of these are stream threads; the global thread comes after them.
     stream_threads: AtomicUsize,
     state: watch::Sender<State>,
+    listener: Mutex<Option<StateListener>>,
     errors: Mutex<Vec<StreamsError>>,
     pub(super) shutdown: AtomicBool,
 }
@@ -95,7 +103,20 @@ impl Shared {
         } else {
             State::Rebalancing
         };
-        self.state.send_replace(state);
+        drop(threads);
+        self.change(state);
+    }
+
+    /// The instance stands here now.
+    fn change(&self, state: State) {
+        let mut before = state;
+        let has_changed = self.state.send_if_modified(|told| {
+            before = std::mem::replace(told, state);
+            before != state
+        });
+        if let (true, Some(listener)) = (has_changed, &*self.listener.lock()) {
+            listener(state, before);
+        }
     }
 
     /// Whether the instance was asked to end and no stream thread runs any more.
@@ -127,14 +148,32 @@ impl KafkaStreams {
             config: Arc::new(config),
             threads: Vec::new(),
             global_thread: None,
+            listeners: Listeners::default(),
             shared: Arc::new(Shared {
                 threads: Mutex::new(Vec::new()),
                 stream_threads: AtomicUsize::new(0),
                 state: watch::Sender::new(State::Created),
+                listener: Mutex::new(None),
                 errors: Mutex::new(Vec::new()),
                 shutdown: AtomicBool::new(false),
             }),
         }
+    }
+
+    /// Calls `listener` with the new state and the one before, whenever the state changes. Stream threads call it, so
+    /// it must not wait.
+    pub fn set_state_listener(&mut self, listener: impl Fn(State, State) + Send + Sync + 'static) {
+        *self.shared.listener.lock() = Some(Box::new(listener));
+    }
+
+    /// Tells a listener how stores of active tasks are restored; before the start.
+    pub fn set_state_restore_listener(&mut self, listener: impl StateRestoreListener + 'static) {
+        self.listeners.restore = Arc::new(listener);
+    }
+
+    /// Tells a listener how stores of standby tasks are updated; before the start.
+    pub fn set_standby_update_listener(&mut self, listener: impl StandbyUpdateListener + 'static) {
+        self.listeners.standby = Arc::new(listener);
     }
 
     /// Makes the internal topics and starts the threads.
@@ -166,7 +205,7 @@ impl KafkaStreams {
         *self.shared.threads.lock() =
             vec![State::Rebalancing; count + usize::from(has_global_thread)];
         self.shared.stream_threads.store(count, Ordering::Relaxed);
-        self.shared.state.send_replace(State::Rebalancing);
+        self.shared.change(State::Rebalancing);
         let global_rows = SharedRows::default();
         if has_global_thread {
             self.start_global_thread(GlobalSetup {
@@ -180,6 +219,7 @@ impl KafkaStreams {
             })?;
         }
         let topics = Arc::new(topics);
+        let registry = Arc::new(TaskRegistry::default());
         for index in 0..count {
             let setup = ThreadSetup {
                 index,
@@ -191,7 +231,12 @@ impl KafkaStreams {
                 shared: Arc::clone(&self.shared),
                 process_id,
                 global_rows: global_rows.clone(),
+                registry: Arc::clone(&registry),
+                listeners: self.listeners.clone(),
             };
+            if index == 0 {
+                note_kept(&setup);
+            }
             let name = format!("{}-StreamThread-{}", self.config.application_id, index + 1);
             let thread = spawn(name, move || StreamThread::run(setup))?;
             self.threads.push(thread);
@@ -255,6 +300,9 @@ impl KafkaStreams {
     /// The first error of a thread, now or before.
     pub fn close(&mut self) -> Result<(), StreamsError> {
         self.shared.shutdown.store(true, Ordering::Relaxed);
+        if matches!(self.state(), State::Rebalancing | State::Running) {
+            self.shared.change(State::PendingShutdown);
+        }
         for thread in self.threads.drain(..).chain(self.global_thread.take()) {
             if thread.join().is_err() {
                 return Err(StreamsError::Other(
@@ -265,7 +313,7 @@ impl KafkaStreams {
         let mut errors = self.shared.errors.lock();
         match errors.is_empty() {
             true => {
-                self.shared.state.send_replace(State::NotRunning);
+                self.shared.change(State::NotRunning);
                 Ok(())
             }
             false => Err(errors.remove(0)),

@@ -2,6 +2,7 @@
 //! at a time, so that the thread's other tasks go on and its consumer polls meanwhile.
 
 use super::kafka_streams::client_error;
+use super::listeners::StateRestoreListener;
 use super::output::topic_partition;
 use crate::error::StreamsError;
 use crate::headers::{Header, Headers};
@@ -23,6 +24,8 @@ pub(super) struct LoggedStore {
     pub(super) store: Rc<RefCell<dyn StateStore>>,
     /// Of a topic that is the task's input too: records from this offset on are still to be processed.
     pub(super) committed_offset: Option<i64>,
+    /// The next record of a store that has followed the topic; none of one that knows itself.
+    pub(super) followed_offset: Option<i64>,
 }
 
 /// A store that is being restored.
@@ -32,6 +35,7 @@ struct Restoring {
     store: Rc<RefCell<dyn StateStore>>,
     /// Where the changelog ended when the restore began, or what was committed of an input.
     end_offset: i64,
+    restored_count: u64,
 }
 
 /// What restores the stores of a thread's tasks.
@@ -40,6 +44,7 @@ pub(super) struct Restorer {
     /// Tells where changelogs end, whether that is committed or not.
     ends: Consumer,
     restoring: BTreeMap<TopicPartition, Restoring>,
+    listener: Arc<dyn StateRestoreListener>,
 }
 
 impl fmt::Debug for Restorer {
@@ -63,11 +68,16 @@ pub(super) enum NotBegun {
 impl Restorer {
     /// `ends` reads what is not committed, too: a transaction that is being committed may have its marker still to come
     /// in a changelog, and its input offsets count already. Reading to this end waits for the marker.
-    pub(super) const fn new(consumer: Consumer, ends: Consumer) -> Self {
+    pub(super) const fn new(
+        consumer: Consumer,
+        ends: Consumer,
+        listener: Arc<dyn StateRestoreListener>,
+    ) -> Self {
         Self {
             consumer,
             ends,
             restoring: BTreeMap::new(),
+            listener,
         }
     }
 
@@ -122,14 +132,21 @@ impl Restorer {
                     topic: logged.topic,
                     store: logged.store,
                     end_offset,
+                    restored_count: 0,
                 };
-                new.insert(partition, restoring);
+                new.insert(partition, (from, restoring));
             }
         }
         if !cut.is_empty() {
             return Err(NotBegun::Cut(cut));
         }
-        self.restoring.extend(new);
+        for (partition, (from, restoring)) in new {
+            let store = Arc::clone(restoring.store.borrow().name());
+            let end_offset = restoring.end_offset;
+            self.listener
+                .on_restore_start(&partition, &store, from, end_offset);
+            self.restoring.insert(partition, restoring);
+        }
         let read = self.read(starts);
         read.map_err(|error| NotBegun::Failed(client_error(error)))
     }
@@ -168,9 +185,19 @@ impl Restorer {
             }
             Err(error) => return Err(client_error(error)),
         };
+        let mut counts: BTreeMap<Arc<TopicPartition>, u64> = BTreeMap::new();
         for record in records {
-            if let Some(restoring) = self.restoring.get(&*record.partition) {
+            if let Some(restoring) = self.restoring.get_mut(&*record.partition) {
+                *counts.entry(Arc::clone(&record.partition)).or_default() += 1;
                 restoring.put(record)?;
+            }
+        }
+        for (partition, count) in counts {
+            if let Some(restoring) = self.restoring.get_mut(&*partition) {
+                restoring.restored_count += count;
+                let store = restoring.store.borrow();
+                self.listener
+                    .on_batch_restored(&partition, store.name(), count);
             }
         }
         let done: Vec<TopicPartition> = self
@@ -185,6 +212,9 @@ impl Restorer {
         for partition in &done {
             if let Some(restoring) = self.restoring.remove(partition) {
                 restoring.note(restoring.end_offset)?;
+                let store = restoring.store.borrow();
+                self.listener
+                    .on_restore_end(partition, store.name(), restoring.restored_count);
                 tracing::info!(changelog = %partition, "restored up to its end");
             }
         }
@@ -233,7 +263,12 @@ fn start(logged: &LoggedStore, span: (i64, i64)) -> Result<Option<i64>, StreamsE
     let (begin_offset, end_offset) = span;
     let store = logged.store.borrow();
     let (topic, partition) = (&logged.topic, logged.task_id.partition);
-    let Some(last) = store.committed_offset(topic, partition)? else {
+    let followed = logged.followed_offset.filter(|next| *next > 0);
+    let last = match followed {
+        Some(next_offset) => Some(next_offset - 1),
+        None => store.committed_offset(topic, partition)?,
+    };
+    let Some(last) = last else {
         return Ok(Some(begin_offset));
     };
     if last >= end_offset {
@@ -280,7 +315,7 @@ impl Restoring {
 }
 
 /// A record of a changelog; none without a key.
-fn changelog_record(record: OwnedRecord) -> Option<ChangelogRecord> {
+pub(super) fn changelog_record(record: OwnedRecord) -> Option<ChangelogRecord> {
     Some(ChangelogRecord {
         key: record.key?,
         value: record.value,

@@ -2,27 +2,27 @@
 
 use super::directory::StateDirectory;
 use super::kafka_streams::{Shared, State, client_error};
+use super::listeners::Listeners;
+use super::member::{StreamsAssignor, Told};
 use super::output::Output;
 use super::patience::Patience;
 use super::restore::Restorer;
+use super::task_registry::TaskRegistry;
 use super::topics::ApplicationTopics;
 use super::worker::Worker;
 use super::{ProcessingGuarantee, StreamsConfig};
-use crate::assignor;
 use crate::error::StreamsError;
-use crate::formats::group::{LATEST_OFFSET, LATEST_VERSION, MemberSubscription, TaskId};
 use crate::state::SharedRows;
 use crate::topology::Topology;
 use riverrun_client::consumer::{
-    Assignment, Assignor, Consumer, ConsumerConfig, IsolationLevel, Member, OffsetReset, Offsets,
-    OwnedRecord, PartitionAssignor, RebalanceListener, Topics,
+    Assignor, Consumer, ConsumerConfig, IsolationLevel, OffsetReset, Offsets, OwnedRecord,
+    RebalanceListener,
 };
 use riverrun_client::producer::{Producer, ProducerConfig};
 use riverrun_client::{Error, ErrorCode, TopicPartition};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
@@ -39,6 +39,8 @@ pub(super) struct ThreadSetup {
     pub(super) process_id: [u8; 16],
     /// What the global thread fills.
     pub(super) global_rows: SharedRows,
+    pub(super) registry: Arc<TaskRegistry>,
+    pub(super) listeners: Listeners,
 }
 
 /// A stream thread.
@@ -52,7 +54,9 @@ pub(super) struct StreamThread {
 }
 
 /// What the consumer's listener has to tell while the thread polls.
-enum News {
+pub(super) enum News {
+    /// By the group's leader, before partitions come and go.
+    Told(Told),
     Assigned(Vec<TopicPartition>),
     /// To be given up; the offsets to commit are awaited.
     Revoked(Vec<TopicPartition>, oneshot::Sender<Offsets>),
@@ -85,64 +89,6 @@ impl RebalanceListener for Listener {
     async fn assigned(&self, partitions: &[TopicPartition]) -> Offsets {
         let _ = self.news.send(News::Assigned(partitions.to_vec()));
         Offsets::new()
-    }
-}
-
-/// Kafka Streams' assignor for the members of this process.
-struct StreamsAssignor {
-    topics: Arc<ApplicationTopics>,
-    process_id: [u8; 16],
-    /// Makes each subscription another one, so that the coordinator starts a rebalance.
-    unique: AtomicU8,
-}
-
-impl fmt::Debug for StreamsAssignor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamsAssignor").finish_non_exhaustive()
-    }
-}
-
-impl PartitionAssignor for StreamsAssignor {
-    fn name(&self) -> &str {
-        "stream"
-    }
-
-    fn is_cooperative(&self) -> bool {
-        true
-    }
-
-    fn user_data(&self, owned: &[TopicPartition]) -> Option<Vec<u8>> {
-        let running = self.topics.inputs.iter().flat_map(|(number, topics)| {
-            owned
-                .iter()
-                .filter(|partition| topics.contains(&partition.topic))
-                .map(|partition| TaskId {
-                    subtopology: *number,
-                    partition: partition.partition,
-                })
-        });
-        let unique = self.unique.fetch_add(1, Ordering::Relaxed);
-        Some(
-            MemberSubscription {
-                version: LATEST_VERSION,
-                latest_supported_version: LATEST_VERSION,
-                process_id: self.process_id,
-                user_endpoint: String::new(),
-                task_offset_sums: running.map(|task| (task, LATEST_OFFSET)).collect(),
-                unique_field: unique.cast_signed(),
-                error_code: 0,
-                client_tags: BTreeMap::new(),
-            }
-            .to_bytes(),
-        )
-    }
-
-    fn assign(&self, topics: &Topics, members: &[Member]) -> Vec<Assignment> {
-        assignor::assign(&self.topics.inputs, topics, members)
-    }
-
-    fn assigned(&self, _: &Assignment) -> bool {
-        false
     }
 }
 
@@ -191,13 +137,14 @@ impl StreamThread {
         if is_transactional {
             init_transactions(&producer, setup).await?;
         }
-        let mut consumer = consumer(setup, &thread_name)?;
+        let (sender, news) = mpsc::unbounded_channel();
+        let mut consumer = consumer(setup, &thread_name, sender.clone())?;
         let restore_name = format!("{thread_name}-restore-consumer");
         let restorer = Restorer::new(
             auxiliary_consumer(config, &restore_name, isolation(config))?,
             auxiliary_consumer(config, &restore_name, IsolationLevel::ReadUncommitted)?,
+            Arc::clone(&setup.listeners.restore),
         );
-        let (sender, news) = mpsc::unbounded_channel();
         consumer.set_rebalance_listener(Listener { news: sender });
         consumer
             .subscribe(setup.topics.subscription())
@@ -234,10 +181,15 @@ impl StreamThread {
                 self.worker.advance(&self.consumer, wait).await?;
             }
             self.worker.update_lags(&self.consumer);
-            if !self.worker.has_waiting() && !self.consumer.assignment().is_empty() {
+            let has_some = !self.consumer.assignment().is_empty() || self.worker.has_standbys();
+            if !self.worker.has_waiting() && has_some {
                 self.state(State::Running);
             }
-            idle = true;
+            if self.worker.take_due_rebalance() {
+                self.consumer.enforce_rebalance();
+            }
+            // Stores of tasks that are to run here go first.
+            idle = self.worker.is_restoring() || !self.worker.follow().await?;
             for _ in 0..ROUNDS {
                 let processed = self.worker.process(records_a_round).await?;
                 if processed == 0 {
@@ -362,6 +314,7 @@ const fn is_rebalancing(error: &Error) -> bool {
 /// Does what the listener asks for.
 async fn hear(worker: &mut Worker, told: News) -> Result<(), StreamsError> {
     match told {
+        News::Told(told) => worker.hear(told),
         News::Assigned(partitions) => {
             worker.assigned(&partitions);
             Ok(())
@@ -395,7 +348,11 @@ async fn init_transactions(producer: &Producer, setup: &ThreadSetup) -> Result<(
     Ok(())
 }
 
-fn consumer(setup: &ThreadSetup, thread: &str) -> Result<Consumer, StreamsError> {
+fn consumer(
+    setup: &ThreadSetup,
+    thread: &str,
+    news: mpsc::UnboundedSender<News>,
+) -> Result<Consumer, StreamsError> {
     let streams = &setup.config;
     let mut config = ConsumerConfig {
         client: streams.client.clone(),
@@ -413,11 +370,8 @@ fn consumer(setup: &ThreadSetup, thread: &str) -> Result<Consumer, StreamsError>
     config.session_timeout_ms = streams.session_timeout_ms;
     config.heartbeat_interval_ms = streams.heartbeat_interval_ms;
     config.isolation_level = isolation(streams);
-    config.assignors = vec![Assignor::Other(Arc::new(StreamsAssignor {
-        topics: Arc::clone(&setup.topics),
-        process_id: setup.process_id,
-        unique: AtomicU8::new(0),
-    }))];
+    let assignor = StreamsAssignor::new(setup, news);
+    config.assignors = vec![Assignor::Other(Arc::new(assignor))];
     Consumer::new(config).map_err(client_error)
 }
 

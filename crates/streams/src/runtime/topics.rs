@@ -97,6 +97,19 @@ impl ApplicationTopics {
         self.repartitions.contains_key(topic)
     }
 
+    /// Sub-topologies that have stores with changelogs.
+    pub(super) fn stateful(&self) -> BTreeSet<i32> {
+        self.changelogs.keys().copied().collect()
+    }
+
+    /// The changelogs of a sub-topology's stores.
+    pub(super) fn changelogs_of(&self, subtopology: i32) -> impl Iterator<Item = &String> {
+        self.changelogs
+            .get(&subtopology)
+            .into_iter()
+            .flat_map(BTreeMap::keys)
+    }
+
     /// All input topics.
     pub(super) fn subscription(&self) -> BTreeSet<String> {
         self.inputs.values().flatten().cloned().collect()

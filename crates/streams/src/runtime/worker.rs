@@ -3,24 +3,30 @@
 use super::directory::StateDirectory;
 use super::global::readers;
 use super::kafka_streams::client_error;
+use super::member::Told;
 use super::output::{Output, ask_about, topic_partition};
 use super::patience::Patience;
 use super::purge::Purge;
 use super::restore::{LoggedStore, NotBegun, Restorer, headers};
+use super::standbys::Standbys;
 use super::thread::ThreadSetup;
 use crate::assignor::InputTopics;
 use crate::error::StreamsError;
 use crate::formats::commit_metadata::CommitMetadata;
+use crate::formats::group::AssignmentError;
 use crate::processor::{PunctuationType, TaskId};
-use crate::state::{CacheBudget, StoreFault, TaskStorage};
+use crate::state::{CacheBudget, StateStore, StoreFault, TaskStorage};
 use crate::task::{CommittableOffset, Input, Task};
 use crate::topology::{
-    RawRecord, SourceTopics, Subtopology, TaskStores, Topology, changelog_topic,
+    BuiltTask, RawRecord, SourceTopics, Subtopology, TaskStores, Topology, changelog_topic,
 };
 use riverrun_client::TopicPartition;
 use riverrun_client::consumer::{CommittedOffset, Consumer, GroupMembership, Offsets, OwnedRecord};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A task that does not process yet.
@@ -28,6 +34,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 struct Waiting {
     /// None while another thread of the process has its directory, which it has lost and does not know yet.
     task: Option<Task>,
+    /// Of a task that has stood by here, the next records of its changelogs.
+    followed: BTreeMap<TopicPartition, i64>,
     /// What is committed of its inputs, once its stores are being restored.
     committed: Option<Offsets>,
     /// What has come of its inputs.
@@ -46,6 +54,9 @@ pub(super) struct Worker {
     waiting: BTreeMap<TaskId, Waiting>,
     /// The partitions of all of them.
     partitions: BTreeSet<TopicPartition>,
+    standbys: Standbys,
+    /// What the group's leader has told last.
+    told: Told,
     pub(super) output: Output,
     restorer: Restorer,
     patience: Patience,
@@ -82,6 +93,8 @@ impl Worker {
             tasks: BTreeMap::new(),
             waiting: BTreeMap::new(),
             partitions: BTreeSet::new(),
+            standbys: Standbys::new(setup),
+            told: Told::default(),
             output,
             restorer,
             patience: Patience::new(setup.config.task_timeout_ms),
@@ -122,6 +135,64 @@ impl Worker {
         }
     }
 
+    /// The leader has told what there is to do.
+    pub(super) fn hear(&mut self, told: Told) -> Result<(), StreamsError> {
+        match told.error {
+            AssignmentError::None => {
+                tracing::debug!(thread = self.setup.index, ?told, "assigned");
+                self.told = told;
+                let told = &self.told;
+                // What is to run here stands by until its partitions come.
+                self.standbys
+                    .retain(|task| told.standby.contains(&task) || told.active.contains(&task))
+            }
+            AssignmentError::ShutdownRequested => {
+                tracing::warn!("a member of the group asks for the end of all");
+                self.setup.shared.shutdown.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+            AssignmentError::IncompleteSourceTopicMetadata => Err(StreamsError::Other(
+                "an input topic is missing; create it, and start the application again".to_owned(),
+            )),
+            AssignmentError::VersionProbing | AssignmentError::Assignment => Err(
+                StreamsError::Other("the leader of the group could not assign tasks".to_owned()),
+            ),
+        }
+    }
+
+    /// Whether the leader has asked for a rebalance at a time that has come. It is asked for once.
+    pub(super) fn take_due_rebalance(&mut self) -> bool {
+        self.told
+            .next_rebalance_ms
+            .take_if(|at_ms| *at_ms <= now_ms())
+            .is_some()
+    }
+
+    /// Whether the group has given something to this thread.
+    pub(super) fn has_standbys(&self) -> bool {
+        !self.told.standby.is_empty()
+    }
+
+    /// Opens standby tasks that are not open yet, but for those that another thread still has. Then all take what there
+    /// is of their changelogs. True when there was something.
+    pub(super) async fn follow(&mut self) -> Result<bool, StreamsError> {
+        let wanted: Vec<TaskId> = self.told.standby.iter().copied().collect();
+        for task in wanted {
+            let is_here = self.standbys.contains(task)
+                || self.tasks.contains_key(&task)
+                || self.waiting.contains_key(&task);
+            if is_here || !self.setup.registry.claim(task, self.setup.index) {
+                continue;
+            }
+            let built = match self.build(task) {
+                Err(error) if is_locked(&error) => continue,
+                built => built?,
+            };
+            self.standbys.open(task, built).await?;
+        }
+        self.standbys.follow().await.map(|count| count > 0)
+    }
+
     /// Whether there are tasks whose stores are not restored.
     pub(super) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
@@ -140,15 +211,24 @@ impl Worker {
         timeout: Duration,
     ) -> Result<(), StreamsError> {
         for task_id in self.waiting_that(|waiting| waiting.task.is_none()) {
-            let task = match self.make(task_id) {
-                // A thread of this process, as the lock of the whole directory says.
-                Err(error) if is_locked(&error) => {
-                    tracing::info!(task = %task_id, "its stores are still open in another thread");
-                    continue;
-                }
-                task => task?,
+            // Another thread of this process may still have it, which it has lost and does not know yet.
+            if !self.setup.registry.claim(task_id, self.setup.index) {
+                continue;
+            }
+            let (built, followed) = match self.standbys.promote(task_id)? {
+                Some(promoted) => promoted,
+                None => match self.build(task_id) {
+                    Err(error) if is_locked(&error) => {
+                        tracing::info!(task = %task_id, "its stores are still open in another thread");
+                        continue;
+                    }
+                    built => (built?, BTreeMap::new()),
+                },
             };
-            self.waiting.entry(task_id).or_default().task = Some(task);
+            let task = self.task(task_id, built);
+            let waiting = self.waiting.entry(task_id).or_default();
+            waiting.task = Some(task);
+            waiting.followed = followed;
         }
         let is_new = |waiting: &Waiting| waiting.task.is_some() && waiting.committed.is_none();
         let new = self.waiting_that(is_new);
@@ -219,7 +299,7 @@ impl Worker {
         if task
             .stores()
             .keys()
-            .all(|name| self.changelog_of(name).is_some())
+            .all(|name| changelog_of(&self.setup, name).is_some())
         {
             drop(task);
             return self.setup.directory.wipe(task_id);
@@ -227,47 +307,37 @@ impl Worker {
         // What no topic has must stay.
         task.stores()
             .iter()
-            .filter(|(name, _)| self.changelog_of(name).is_some())
+            .filter(|(name, _)| changelog_of(&self.setup, name).is_some())
             .try_for_each(|(_, store)| store.borrow_mut().commit(&BTreeMap::new()))
     }
 
     /// The stores of a waiting task that a topic has the changes of.
     fn logged_stores(&self, task_id: TaskId, committed: &Offsets) -> Vec<LoggedStore> {
-        let task = self
-            .waiting
-            .get(&task_id)
-            .and_then(|waiting| waiting.task.as_ref());
-        let stores = task.into_iter().flat_map(Task::stores);
+        let Some(waiting) = self.waiting.get(&task_id) else {
+            return Vec::new();
+        };
+        let stores = waiting.task.iter().flat_map(Task::stores);
         stores
             .filter_map(|(name, store)| {
-                let (topic, is_input) = self.changelog_of(name)?;
-                let committed = committed.get(&topic_partition(&topic, task_id.partition));
+                let (topic, is_input) = changelog_of(&self.setup, name)?;
+                let partition = topic_partition(&topic, task_id.partition);
+                let committed = committed.get(&partition);
                 let committed = committed.map_or(0, |committed| committed.offset);
                 Some(LoggedStore {
                     task_id,
                     topic,
-                    store: std::rc::Rc::clone(store),
+                    store: Rc::clone(store),
                     committed_offset: is_input.then_some(committed),
+                    followed_offset: waiting.followed.get(&partition).copied(),
                 })
             })
             .collect()
     }
 
-    /// The topic that has the changes of a store, and whether it is an input of the application.
-    fn changelog_of(&self, store: &Arc<str>) -> Option<(Arc<str>, bool)> {
-        let application_id: Arc<str> = Arc::from(self.setup.config.application_id.as_str());
-        let definition = self.setup.topology.stores.get(store)?;
-        if let Some(topic) = &definition.source_topic {
-            return Some((self.setup.topology.full_topic(&application_id, topic), true));
-        }
-        definition.builder.changelog()?;
-        Some((changelog_topic(&application_id, store), false))
-    }
-
     /// Whether topics have all changes of the stores.
     fn can_restore(&self, subtopology: &Subtopology) -> bool {
         let mut stores = subtopology.stores.iter();
-        stores.all(|store| self.changelog_of(store).is_some())
+        stores.all(|store| changelog_of(&self.setup, store).is_some())
     }
 
     /// The task's stores are restored.
@@ -285,19 +355,13 @@ impl Worker {
         }
         task.init(now_ms())?;
         self.tasks.insert(task_id, task);
+        self.setup.registry.note_running(task_id);
         self.add_records(waiting.records)
     }
 
-    fn make(&self, task_id: TaskId) -> Result<Task, StreamsError> {
+    fn task(&self, task_id: TaskId, built: BuiltTask) -> Task {
         let setup = &self.setup;
         let application_id: Arc<str> = Arc::from(setup.config.application_id.as_str());
-        let subtopology = self
-            .subtopologies
-            .get(&task_id.subtopology)
-            .ok_or_else(|| {
-                StreamsError::Other(format!("there is no sub-topology for task {task_id}"))
-            })?;
-        let built = self.build(&application_id, subtopology, task_id)?;
         let inputs = built
             .sources
             .iter()
@@ -319,23 +383,25 @@ impl Worker {
         let mut task = Task::new(task_id, application_id, handlers, built, inputs);
         task.context().partition_counts = setup.counts.clone();
         task.set_max_task_idle_ms(setup.config.max_task_idle_ms);
-        Ok(task)
+        task
     }
 
     /// The nodes and stores of a task. Under exactly-once what a process before has left open is wiped: it may have
     /// more than was committed.
-    fn build(
-        &self,
-        application_id: &Arc<str>,
-        subtopology: &Subtopology,
-        task_id: TaskId,
-    ) -> Result<crate::topology::BuiltTask, StreamsError> {
+    fn build(&self, task_id: TaskId) -> Result<BuiltTask, StreamsError> {
+        let application_id: Arc<str> = Arc::from(self.setup.config.application_id.as_str());
+        let subtopology = self
+            .subtopologies
+            .get(&task_id.subtopology)
+            .ok_or_else(|| {
+                StreamsError::Other(format!("there is no sub-topology for task {task_id}"))
+            })?;
         let directory: &StateDirectory = &self.setup.directory;
         let topology: &Topology = &self.setup.topology;
         let instantiate = || {
             let storage = TaskStorage::on_disk(directory.of_task(task_id), self.cache.clone());
             topology.instantiate(
-                application_id,
+                &application_id,
                 subtopology,
                 task_id,
                 &storage,
@@ -516,6 +582,7 @@ impl Worker {
         if self.purge.is_due(Instant::now()) {
             self.purge.start(std::mem::take(&mut self.to_purge))?;
         }
+        self.standbys.commit()?;
         if self.output.is_transactional() && !closes {
             return Ok(());
         }
@@ -523,7 +590,7 @@ impl Worker {
         let processed = std::mem::take(&mut self.processed);
         for (task_id, task) in &self.tasks {
             for (name, store) in task.stores() {
-                let Some((topic, is_input)) = self.changelog_of(name) else {
+                let Some((topic, is_input)) = changelog_of(&self.setup, name) else {
                     continue;
                 };
                 let key = (topic, task_id.partition);
@@ -556,8 +623,8 @@ impl Worker {
             self.partitions.remove(partition);
         }
         for task_id in tasks {
-            if let Some(mut task) = self.tasks.remove(&task_id) {
-                task.close()?;
+            if let Some(task) = self.tasks.remove(&task_id) {
+                self.close(task_id, task, Task::close)?;
             }
             self.close_waiting(task_id)?;
         }
@@ -569,11 +636,25 @@ impl Worker {
         self.restorer.give_up(task_id)?;
         match self.waiting.remove(&task_id) {
             Some(Waiting {
-                task: Some(mut task),
-                ..
-            }) => task.close_stores(),
+                task: Some(task), ..
+            }) => self.close(task_id, task, Task::close_stores),
             _ => Ok(()),
         }
+    }
+
+    /// Closes a task, so that another thread may have it.
+    fn close(
+        &self,
+        task_id: TaskId,
+        mut task: Task,
+        close: fn(&mut Task) -> Result<(), StreamsError>,
+    ) -> Result<(), StreamsError> {
+        let kept = offset_sum(&self.setup, task_id, task.stores());
+        let closed = close(&mut task);
+        drop(task);
+        let registry = &self.setup.registry;
+        registry.release(task_id, *kept.as_ref().unwrap_or(&0));
+        closed.and(kept.map(|_| ()))
     }
 
     /// Closes everything. Without `in_order` stores stay as they are on disk, open: what they have may not be
@@ -581,15 +662,23 @@ impl Worker {
     pub(super) fn close_all(&mut self, in_order: bool) -> Result<(), StreamsError> {
         let tasks = std::mem::take(&mut self.tasks);
         self.partitions.clear();
+        self.told = Told::default();
+        // What standbys have is what their changelogs have.
+        let standbys = self.standbys.close_all();
         if !in_order {
-            self.waiting.clear();
-            return Ok(());
+            let waiting = std::mem::take(&mut self.waiting);
+            let all: BTreeSet<TaskId> = tasks.keys().chain(waiting.keys()).copied().collect();
+            drop((tasks, waiting));
+            for task_id in all {
+                self.setup.registry.give_up(task_id, self.setup.index);
+            }
+            return standbys;
         }
         let waiting = self.waiting_that(|_| true);
         let closed = tasks
-            .into_values()
-            .map(|mut task| task.close())
-            .fold(Ok(()), Result::and);
+            .into_iter()
+            .map(|(task_id, task)| self.close(task_id, task, Task::close))
+            .fold(standbys, Result::and);
         waiting
             .into_iter()
             .map(|task_id| self.close_waiting(task_id))
@@ -597,7 +686,8 @@ impl Worker {
     }
 
     /// Ends the clients, within `timeout` each.
-    pub(super) async fn close_clients(self, timeout: Duration) {
+    pub(super) async fn close_clients(mut self, timeout: Duration) {
+        self.standbys.close_consumer(timeout).await;
         self.restorer.close(timeout).await;
         self.output.close(timeout).await;
     }
@@ -648,6 +738,38 @@ pub(super) fn raw(
         value: record.value,
         headers: headers(record.headers),
     })
+}
+
+/// The topic that has the changes of a store, and whether it is an input of the application.
+pub(super) fn changelog_of(setup: &ThreadSetup, store: &Arc<str>) -> Option<(Arc<str>, bool)> {
+    let application_id: Arc<str> = Arc::from(setup.config.application_id.as_str());
+    let definition = setup.topology.stores.get(store)?;
+    if let Some(topic) = &definition.source_topic {
+        return Some((setup.topology.full_topic(&application_id, topic), true));
+    }
+    definition.builder.changelog()?;
+    Some((changelog_topic(&application_id, store), false))
+}
+
+/// How far the stores of a task are that outlive it: the next offsets of their changelogs, added up.
+pub(super) fn offset_sum(
+    setup: &ThreadSetup,
+    task: TaskId,
+    stores: &BTreeMap<Arc<str>, Rc<RefCell<dyn StateStore>>>,
+) -> Result<i64, StreamsError> {
+    let mut sum = 0_i64;
+    for (name, store) in stores {
+        let store = store.borrow();
+        let Some((topic, false)) = changelog_of(setup, name) else {
+            continue;
+        };
+        if store.is_persistent()
+            && let Some(last) = store.committed_offset(&topic, task.partition)?
+        {
+            sum = sum.saturating_add(last + 1);
+        }
+    }
+    Ok(sum)
 }
 
 fn committed(committable: &CommittableOffset) -> (TopicPartition, CommittedOffset) {

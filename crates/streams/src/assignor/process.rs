@@ -1,0 +1,144 @@
+//! The processes of a group as the decision sees them: what each has of the tasks' state, and what it is given.
+
+use crate::formats::group::TaskId;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What an application says about the assignment of its tasks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    /// `acceptable.recovery.lag`: who lags by no more has caught up.
+    pub(crate) acceptable_recovery_lag: i64,
+    /// `max.warmup.replicas`.
+    pub(crate) max_warmup_replicas: usize,
+    /// `num.standby.replicas`.
+    pub(crate) num_standby_replicas: usize,
+    /// `probing.rebalance.interval.ms`.
+    pub(crate) probing_rebalance_interval_ms: i64,
+}
+
+/// The id of a process, in the order of Java's UUIDs: two signed numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ProcessId(pub(super) [u8; 16]);
+
+impl ProcessId {
+    fn halves(self) -> (i64, i64) {
+        let whole = i128::from_be_bytes(self.0);
+        #[allow(clippy::cast_possible_truncation, reason = "the lower half is wanted")]
+        ((whole >> 64) as i64, whole as i64)
+    }
+}
+
+impl Ord for ProcessId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.halves().cmp(&other.halves())
+    }
+}
+
+impl PartialOrd for ProcessId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// How far a process is behind the end of a task's changelogs; who has less comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Lag {
+    /// The task runs there.
+    Running,
+    /// It misses so many records.
+    Records(i64),
+    /// The process does not know.
+    Unknown,
+}
+
+/// The tasks that there are.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    /// Tasks with stores that have changelogs.
+    pub(super) stateful: BTreeSet<TaskId>,
+    /// The others.
+    pub(super) stateless: BTreeSet<TaskId>,
+}
+
+impl Work {
+    pub(super) fn new(tasks: impl Iterator<Item = TaskId>, stateful: &BTreeSet<i32>) -> Self {
+        let (stateful, stateless) = tasks.partition(|task| stateful.contains(&task.subtopology));
+        Self {
+            stateful,
+            stateless,
+        }
+    }
+
+    /// All of them, the stateful first.
+    pub(super) fn all(&self) -> impl Iterator<Item = TaskId> {
+        self.stateful.iter().chain(&self.stateless).copied()
+    }
+}
+
+/// A process.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Process {
+    /// How many members it has, which is its capacity.
+    pub(super) threads: usize,
+    /// What it lags in stateful tasks.
+    pub(super) lags: BTreeMap<TaskId, Lag>,
+    /// Tasks that it runs.
+    pub(super) previous_active: BTreeSet<TaskId>,
+    /// Tasks that it is given to run.
+    pub(super) active: BTreeSet<TaskId>,
+    /// Tasks that it is given to follow: standbys and warm-ups.
+    pub(super) standby: BTreeSet<TaskId>,
+}
+
+/// The processes of a group.
+pub(super) type Processes = BTreeMap<ProcessId, Process>;
+
+impl Process {
+    /// What it lags in a task.
+    pub(super) fn lag(&self, task: TaskId) -> Lag {
+        self.lags.get(&task).copied().unwrap_or(Lag::Unknown)
+    }
+
+    /// Whether it could run a task at once.
+    pub(super) fn is_caught_up(&self, task: TaskId, settings: &Settings) -> bool {
+        match self.lag(task) {
+            _ if settings.acceptable_recovery_lag == i64::MAX => true,
+            Lag::Running => true,
+            Lag::Records(count) => count <= settings.acceptable_recovery_lag,
+            Lag::Unknown => false,
+        }
+    }
+
+    /// Whether it is given a task already.
+    pub(super) fn has(&self, task: TaskId) -> bool {
+        self.active.contains(&task) || self.standby.contains(&task)
+    }
+
+    /// How many tasks it is given.
+    pub(super) fn task_count(&self) -> usize {
+        self.active.len() + self.standby.len()
+    }
+}
+
+/// Compares counts in proportion to threads.
+pub(super) fn compare_loads(
+    (one, one_threads): (usize, usize),
+    (other, other_threads): (usize, usize),
+) -> Ordering {
+    (one * other_threads).cmp(&(other * one_threads))
+}
+
+/// The process that has the least of what is counted, of those that are eligible.
+pub(super) fn least_loaded(
+    processes: &Processes,
+    count: impl Fn(&Process) -> usize,
+    is_eligible: impl Fn(&Process) -> bool,
+) -> Option<ProcessId> {
+    let load = |process: &Process| (count(process), process.threads);
+    processes
+        .iter()
+        .filter(|(_, process)| is_eligible(process))
+        .min_by(|(_, one), (_, other)| compare_loads(load(one), load(other)))
+        .map(|(id, _)| *id)
+}

@@ -1,0 +1,246 @@
+//! A thread as a member of its application's group: what it tells, what it hears, and what it decides when it leads.
+
+use super::StreamsConfig;
+use super::kafka_streams::client_error;
+use super::task_registry::TaskRegistry;
+use super::thread::{News, ThreadSetup, auxiliary_consumer};
+use super::topics::ApplicationTopics;
+use super::worker::now_ms;
+use crate::assignor::{self, Group, Settings};
+use crate::error::StreamsError;
+use crate::formats::group::{
+    AssignmentError, LATEST_VERSION, MemberAssignment, MemberSubscription, OfVersion, TaskId,
+};
+use crate::processor;
+use riverrun_client::TopicPartition;
+use riverrun_client::consumer::{Assignment, IsolationLevel, Member, PartitionAssignor, Topics};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// The longest that a leader waits for the ends of changelogs.
+const ENDS_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Kafka Streams' assignor for a thread of this process.
+pub(super) struct StreamsAssignor {
+    thread: usize,
+    config: Arc<StreamsConfig>,
+    topics: Arc<ApplicationTopics>,
+    registry: Arc<TaskRegistry>,
+    process_id: [u8; 16],
+    /// Makes each subscription another one, so that the coordinator starts a rebalance.
+    unique: AtomicU8,
+    news: mpsc::UnboundedSender<News>,
+}
+
+/// What the leader has told the thread.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Told {
+    pub(super) active: BTreeSet<processor::TaskId>,
+    pub(super) standby: BTreeSet<processor::TaskId>,
+    pub(super) error: AssignmentError,
+    pub(super) next_rebalance_ms: Option<i64>,
+}
+
+impl fmt::Debug for StreamsAssignor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamsAssignor").finish_non_exhaustive()
+    }
+}
+
+impl StreamsAssignor {
+    pub(super) fn new(setup: &ThreadSetup, news: mpsc::UnboundedSender<News>) -> Self {
+        Self {
+            thread: setup.index,
+            config: Arc::clone(&setup.config),
+            topics: Arc::clone(&setup.topics),
+            registry: Arc::clone(&setup.registry),
+            process_id: setup.process_id,
+            unique: AtomicU8::new(0),
+            news,
+        }
+    }
+
+    /// Of each stateful task, where its changelogs end, added up. With one process in the group nobody needs them.
+    fn end_offset_sums(
+        &self,
+        topics: &Topics,
+        members: &[Member],
+    ) -> Option<BTreeMap<TaskId, i64>> {
+        let is_own = |member: &Member| {
+            let told = member.subscription.user_data.as_deref().unwrap_or_default();
+            let told = MemberSubscription::read(told)
+                .ok()
+                .and_then(OfVersion::known);
+            told.is_some_and(|told| told.process_id == self.process_id)
+        };
+        if members.iter().all(is_own) {
+            return Some(BTreeMap::new());
+        }
+        let logs: Vec<(TaskId, TopicPartition)> = assignor::tasks(&self.topics.inputs, topics)
+            .into_keys()
+            .flat_map(|task| {
+                let topics = self.topics.changelogs_of(task.subtopology);
+                topics.map(move |topic| (task, TopicPartition::new(topic.clone(), task.partition)))
+            })
+            .collect();
+        if logs.is_empty() {
+            return Some(BTreeMap::new());
+        }
+        let partitions = logs
+            .iter()
+            .map(|(_, partition)| partition.clone())
+            .collect();
+        match self.end_offsets(partitions) {
+            Ok(ends) => {
+                let mut sums = BTreeMap::new();
+                for (task, partition) in &logs {
+                    *sums.entry(*task).or_insert(0) += ends.get(partition)?;
+                }
+                Some(sums)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "where changelogs end is unknown: tasks stay where they run");
+                None
+            }
+        }
+    }
+
+    /// Where partitions end. A thread of its own asks, for the group's leader waits in the middle of a rebalance.
+    fn end_offsets(
+        &self,
+        partitions: Vec<TopicPartition>,
+    ) -> Result<BTreeMap<TopicPartition, i64>, StreamsError> {
+        let config = Arc::clone(&self.config);
+        let name = format!(
+            "{}-StreamThread-{}-ends-consumer",
+            config.application_id,
+            self.thread + 1
+        );
+        let asked = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .map_err(|error| StreamsError::Other(format!("cannot start a runtime: {error}")))?;
+            runtime.block_on(async {
+                let consumer = auxiliary_consumer(&config, &name, IsolationLevel::ReadUncommitted)?;
+                let ends =
+                    tokio::time::timeout(ENDS_TIMEOUT, consumer.end_offsets(&partitions)).await;
+                if let Err(error) = consumer.close(ENDS_TIMEOUT).await {
+                    tracing::debug!(%error, "the consumer could not be closed in time");
+                }
+                match ends {
+                    Ok(ends) => ends.map_err(client_error),
+                    Err(_) => Err(StreamsError::Other("no answer in time".to_owned())),
+                }
+            })
+        });
+        asked
+            .join()
+            .unwrap_or_else(|_| Err(StreamsError::Other("the asking thread panicked".to_owned())))
+    }
+}
+
+impl PartitionAssignor for StreamsAssignor {
+    fn name(&self) -> &str {
+        "stream"
+    }
+
+    fn is_cooperative(&self) -> bool {
+        true
+    }
+
+    fn user_data(&self, _: &[TopicPartition]) -> Option<Vec<u8>> {
+        let sums = self.registry.offset_sums(self.thread);
+        let unique = self.unique.fetch_add(1, Ordering::Relaxed);
+        Some(
+            MemberSubscription {
+                version: LATEST_VERSION,
+                latest_supported_version: LATEST_VERSION,
+                process_id: self.process_id,
+                user_endpoint: String::new(),
+                task_offset_sums: sums
+                    .into_iter()
+                    .map(|(task, sum)| (told_id(task), sum))
+                    .collect(),
+                unique_field: unique.cast_signed(),
+                error_code: 0,
+                client_tags: BTreeMap::new(),
+            }
+            .to_bytes(),
+        )
+    }
+
+    fn assign(&self, topics: &Topics, members: &[Member]) -> Vec<Assignment> {
+        let group = Group {
+            inputs: &self.topics.inputs,
+            topics,
+            members,
+            stateful: &self.topics.stateful(),
+            end_offset_sums: self.end_offset_sums(topics, members),
+            own_process: self.process_id,
+            now_ms: now_ms(),
+        };
+        let config = &self.config;
+        let settings = Settings {
+            acceptable_recovery_lag: config.acceptable_recovery_lag,
+            max_warmup_replicas: config.max_warmup_replicas,
+            num_standby_replicas: config.num_standby_replicas,
+            probing_rebalance_interval_ms: config.probing_rebalance_interval_ms,
+        };
+        assignor::assign(&group, &settings)
+    }
+
+    fn assigned(&self, assignment: &Assignment) -> bool {
+        let bytes = assignment.user_data.as_deref().unwrap_or_default();
+        let told = match MemberAssignment::read(bytes) {
+            Ok(OfVersion::Known(told)) => Told {
+                active: told.active_tasks.into_iter().map(task_id).collect(),
+                standby: told
+                    .standby_tasks
+                    .into_iter()
+                    .map(|standby| task_id(standby.task))
+                    .collect(),
+                error: told.error,
+                next_rebalance_ms: told.next_rebalance_ms,
+            },
+            Ok(OfVersion::Newer { version, .. }) => {
+                tracing::warn!(
+                    version,
+                    "the leader answers in a version that nobody here knows"
+                );
+                Told {
+                    error: AssignmentError::Assignment,
+                    ..Told::default()
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "what the leader has told cannot be read");
+                Told {
+                    error: AssignmentError::Assignment,
+                    ..Told::default()
+                }
+            }
+        };
+        // Who listens no more ends.
+        let _ = self.news.send(News::Told(told));
+        false
+    }
+}
+
+const fn task_id(told: TaskId) -> processor::TaskId {
+    processor::TaskId {
+        subtopology: told.subtopology,
+        partition: told.partition,
+    }
+}
+
+const fn told_id(task: processor::TaskId) -> TaskId {
+    TaskId {
+        subtopology: task.subtopology,
+        partition: task.partition,
+    }
+}

@@ -1,0 +1,287 @@
+//! The standby tasks of a thread, warm-ups among them: their stores follow their changelogs, a few records at a time,
+//! and are there when the task is to run here.
+
+use super::kafka_streams::client_error;
+use super::listeners::SuspendReason;
+use super::output::topic_partition;
+use super::restore::changelog_record;
+use super::thread::{ThreadSetup, auxiliary_consumer, isolation};
+use super::worker::{changelog_of, offset_sum};
+use crate::error::StreamsError;
+use crate::processor::TaskId;
+use crate::state::{ChangelogRecord, StateStore};
+use crate::topology::BuiltTask;
+use riverrun_client::TopicPartition;
+use riverrun_client::consumer::Consumer;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A task that is to run here, and the next offsets of its changelogs.
+pub(super) type Promoted = (BuiltTask, BTreeMap<TopicPartition, i64>);
+
+/// The standby tasks of a thread.
+pub(super) struct Standbys {
+    setup: Arc<ThreadSetup>,
+    /// Made with the first task.
+    consumer: Option<Consumer>,
+    tasks: BTreeMap<TaskId, BuiltTask>,
+    changelogs: BTreeMap<TopicPartition, Following>,
+}
+
+/// A store that follows its changelog.
+struct Following {
+    task: TaskId,
+    topic: Arc<str>,
+    store: Rc<RefCell<dyn StateStore>>,
+    /// The next record that it takes.
+    next_offset: i64,
+    /// The same, as the store has noted it.
+    noted_offset: i64,
+}
+
+impl Standbys {
+    pub(super) fn new(setup: &Arc<ThreadSetup>) -> Self {
+        Self {
+            setup: Arc::clone(setup),
+            consumer: None,
+            tasks: BTreeMap::new(),
+            changelogs: BTreeMap::new(),
+        }
+    }
+
+    /// Whether a task stands by here.
+    pub(super) fn contains(&self, task: TaskId) -> bool {
+        self.tasks.contains_key(&task)
+    }
+
+    /// Closes those that are not `wanted`.
+    pub(super) fn retain(&mut self, wanted: impl Fn(TaskId) -> bool) -> Result<(), StreamsError> {
+        let unwanted: Vec<TaskId> = self
+            .tasks
+            .keys()
+            .copied()
+            .filter(|task| !wanted(*task))
+            .collect();
+        for task in unwanted {
+            self.close(task)?;
+        }
+        Ok(())
+    }
+
+    /// A new task follows its changelogs from where its stores stand.
+    pub(super) async fn open(
+        &mut self,
+        task: TaskId,
+        built: BuiltTask,
+    ) -> Result<(), StreamsError> {
+        if self.consumer.is_none() {
+            let config = &self.setup.config;
+            let name = format!(
+                "{}-StreamThread-{}-standby-consumer",
+                config.application_id,
+                self.setup.index + 1
+            );
+            self.consumer = Some(auxiliary_consumer(config, &name, isolation(config))?);
+        }
+        let Some(consumer) = &mut self.consumer else {
+            return Ok(());
+        };
+        let stores: Vec<_> = built
+            .stores
+            .iter()
+            .filter_map(|(name, store)| {
+                // An input that is a changelog too is read when the task is to run here.
+                let (topic, is_input) = changelog_of(&self.setup, name)?;
+                let partition = topic_partition(&topic, task.partition);
+                (!is_input).then(|| (partition, topic, Rc::clone(store)))
+            })
+            .collect();
+        let partitions: Vec<TopicPartition> = stores
+            .iter()
+            .map(|(partition, ..)| partition.clone())
+            .collect();
+        let begins = consumer
+            .beginning_offsets(&partitions)
+            .await
+            .map_err(client_error)?;
+        let mut from = Vec::new();
+        for (partition, topic, store) in stores {
+            let begin_offset = begins.get(&partition).copied().unwrap_or(0);
+            let committed = store.borrow().committed_offset(&topic, task.partition)?;
+            let next_offset = committed.map_or(0, |last| last + 1).max(begin_offset);
+            self.setup.listeners.standby.on_update_start(
+                &partition,
+                store.borrow().name(),
+                next_offset,
+            );
+            from.push((partition.clone(), next_offset));
+            let following = Following {
+                task,
+                topic,
+                store,
+                next_offset,
+                noted_offset: next_offset,
+            };
+            self.changelogs.insert(partition, following);
+        }
+        self.tasks.insert(task, built);
+        consumer
+            .assign(self.changelogs.keys().cloned())
+            .map_err(client_error)?;
+        for (partition, offset) in from {
+            consumer.seek(&partition, offset).map_err(client_error)?;
+        }
+        self.note_sums(&BTreeSet::from([task]));
+        Ok(())
+    }
+
+    /// Takes what the consumer has got of the changelogs, at most `max.poll.records`. How many records there were.
+    pub(super) async fn follow(&mut self) -> Result<usize, StreamsError> {
+        let Some(consumer) = self.consumer.as_mut().filter(|_| !self.tasks.is_empty()) else {
+            return Ok(0);
+        };
+        let records = consumer
+            .poll(Duration::ZERO)
+            .await
+            .map_err(client_error)?
+            .into_owned()
+            .map_err(client_error)?;
+        let count = records.len();
+        let mut batches: BTreeMap<Arc<TopicPartition>, Vec<ChangelogRecord>> = BTreeMap::new();
+        for record in records {
+            let partition = Arc::clone(&record.partition);
+            if let Some(record) = changelog_record(record) {
+                batches.entry(partition).or_default().push(record);
+            }
+        }
+        for (partition, records) in &batches {
+            if let Some(following) = self.changelogs.get(&**partition) {
+                following.store.borrow_mut().restore(records)?;
+            }
+        }
+        let mut moved = BTreeSet::new();
+        for (partition, following) in &mut self.changelogs {
+            let Some(position) = consumer.position(partition) else {
+                continue;
+            };
+            if position > following.next_offset {
+                following.next_offset = position;
+                moved.insert(following.task);
+                self.setup.listeners.standby.on_batch_loaded(
+                    partition,
+                    following.store.borrow().name(),
+                    batches.get(partition).map_or(0, |batch| batch.len() as u64),
+                    position,
+                );
+            }
+        }
+        self.note_sums(&moved);
+        Ok(count)
+    }
+
+    /// The stores note how far they are.
+    pub(super) fn commit(&mut self) -> Result<(), StreamsError> {
+        for (partition, following) in &mut self.changelogs {
+            following.note(partition.partition)?;
+        }
+        Ok(())
+    }
+
+    /// Gives a task on that is to run here, its stores open; and the next offsets of its changelogs.
+    pub(super) fn promote(&mut self, task: TaskId) -> Result<Option<Promoted>, StreamsError> {
+        let followed = self.suspend(task, SuspendReason::Promoted)?;
+        Ok(self.tasks.remove(&task).map(|built| (built, followed)))
+    }
+
+    /// Closes all.
+    pub(super) fn close_all(&mut self) -> Result<(), StreamsError> {
+        let tasks: Vec<TaskId> = self.tasks.keys().copied().collect();
+        tasks
+            .into_iter()
+            .map(|task| self.close(task))
+            .fold(Ok(()), Result::and)
+    }
+
+    /// Ends the consumer.
+    pub(super) async fn close_consumer(&mut self, timeout: Duration) {
+        if let Some(consumer) = self.consumer.take()
+            && let Err(error) = Box::pin(consumer.close(timeout)).await
+        {
+            tracing::warn!(%error, "the consumer of standby tasks could not be closed in time");
+        }
+    }
+
+    fn close(&mut self, task: TaskId) -> Result<(), StreamsError> {
+        self.suspend(task, SuspendReason::Migrated)?;
+        let Some(built) = self.tasks.remove(&task) else {
+            return Ok(());
+        };
+        let kept = offset_sum(&self.setup, task, &built.stores)?;
+        let closed = built
+            .stores
+            .values()
+            .map(|store| store.borrow_mut().close())
+            .fold(Ok(()), Result::and);
+        drop(built);
+        self.setup.registry.release(task, kept);
+        closed
+    }
+
+    /// A task's stores follow no more. The next offsets of their changelogs.
+    fn suspend(
+        &mut self,
+        task: TaskId,
+        reason: SuspendReason,
+    ) -> Result<BTreeMap<TopicPartition, i64>, StreamsError> {
+        let (of_task, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            std::mem::take(&mut self.changelogs)
+                .into_iter()
+                .partition(|(_, following)| following.task == task);
+        self.changelogs = others;
+        let mut followed = BTreeMap::new();
+        if let Some(consumer) = &mut self.consumer {
+            consumer
+                .assign(self.changelogs.keys().cloned())
+                .map_err(client_error)?;
+        }
+        for (partition, mut following) in of_task {
+            following.note(partition.partition)?;
+            self.setup.listeners.standby.on_update_suspended(
+                &partition,
+                following.store.borrow().name(),
+                following.next_offset,
+                reason,
+            );
+            followed.insert(partition, following.next_offset);
+        }
+        Ok(followed)
+    }
+
+    fn note_sums(&self, tasks: &BTreeSet<TaskId>) {
+        for task in tasks {
+            let sum = self
+                .changelogs
+                .values()
+                .filter(|following| following.task == *task)
+                .fold(0_i64, |sum, following| {
+                    sum.saturating_add(following.next_offset)
+                });
+            self.setup.registry.note(*task, sum);
+        }
+    }
+}
+
+impl Following {
+    fn note(&mut self, partition: i32) -> Result<(), StreamsError> {
+        if self.next_offset > self.noted_offset {
+            let key = (Arc::clone(&self.topic), partition);
+            let offsets = BTreeMap::from([(key, self.next_offset - 1)]);
+            self.store.borrow_mut().commit(&offsets)?;
+            self.noted_offset = self.next_offset;
+        }
+        Ok(())
+    }
+}
