@@ -38,7 +38,9 @@ impl fmt::Display for Place {
 }
 
 /// Why a task cannot go on.
-#[derive(Debug, thiserror::Error)]
+///
+/// `Debug` shows the words of `Display`: they are what a `main` that returns the error prints.
+#[derive(thiserror::Error)]
 pub enum StreamsError {
     /// The deserialization handler decided to fail.
     #[error("cannot read a record ({place}): {source}")]
@@ -136,6 +138,12 @@ impl StreamsError {
     }
 }
 
+impl fmt::Debug for StreamsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 /// Why a node did not process a record.
 ///
 /// Every error turns into one by `?`; whether the application goes on is for its processing handler to decide.
@@ -175,5 +183,16 @@ impl fmt::Display for Failure {
 impl<E: std::error::Error + Send + Sync + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         Self(FailureKind::Processing(error.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_main_that_returns_an_error_prints_its_words() {
+        let error: BoxError = Box::new(StreamsError::Other("no topic `in`".to_owned()));
+        assert_eq!(format!("{error:?}"), "no topic `in`");
     }
 }

@@ -118,11 +118,9 @@ fn a_missing_input_topic_is_told() -> Result<(), Error> {
     let guarantee = ProcessingGuarantee::AtLeastOnce;
     let mut streams = KafkaStreams::new(word_count()?, config(&broker, guarantee, state.path())?);
     let error = streams.start().expect_err("there is no input topic");
-    let text = error.to_string();
-    assert!(
-        text.starts_with("input topic `lines`")
-            && text.ends_with("create it before the application starts"),
-        "{text}"
+    assert_eq!(
+        error.to_string(),
+        "input topic `lines` does not exist; create it before the application starts"
     );
     Ok(())
 }
@@ -166,6 +164,29 @@ fn topics_that_are_joined_must_have_as_many_partitions() -> Result<(), Error> {
         error.to_string(),
         "topics `clicks` and `users` are joined or grouped together, and have 2 and 3 partitions; give them as many \
          each, or use `repartition` with a number of partitions"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_panic_of_the_application_ends_the_instance() -> Result<(), Error> {
+    let broker = EmbeddedBroker::start()?;
+    create_topic(&broker, "lines", 1)?;
+    let builder = StreamsBuilder::new();
+    let lines = builder.stream::<Option<String>, String>("lines");
+    lines.for_each(|_, line| assert_ne!(line, "bad", "a bad line"));
+    let state = tempfile::tempdir()?;
+    let guarantee = ProcessingGuarantee::AtLeastOnce;
+    let mut streams =
+        KafkaStreams::new(builder.build()?, config(&broker, guarantee, state.path())?);
+    streams.start()?;
+    write_lines(&broker, &["good", "bad"])?;
+    await_state(&streams, State::Error)?;
+    let error = streams.close().expect_err("a thread has panicked");
+    let text = error.to_string();
+    assert!(
+        text.contains("StreamThread-") && text.contains("a bad line"),
+        "{text}"
     );
     Ok(())
 }

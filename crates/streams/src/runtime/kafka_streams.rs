@@ -188,6 +188,7 @@ impl KafkaStreams {
             ));
         }
         let topics = ApplicationTopics::of(&self.topology, &self.config)?;
+        self.check_work(&topics)?;
         let counts = self.create_topics(&topics)?;
         let directory = Arc::new(StateDirectory::open(
             &self.config.state_dir,
@@ -199,7 +200,7 @@ impl KafkaStreams {
         // A topology of global tables alone has nothing for stream threads to do.
         let count = match topics.inputs.is_empty() && !topics.globals.is_empty() {
             true => 0,
-            false => self.config.num_stream_threads.max(1),
+            false => self.config.num_stream_threads,
         };
         let has_global_thread = !topics.globals.is_empty();
         *self.shared.threads.lock() =
@@ -238,17 +239,32 @@ impl KafkaStreams {
                 note_kept(&setup);
             }
             let name = format!("{}-StreamThread-{}", self.config.application_id, index + 1);
-            let thread = spawn(name, move || StreamThread::run(setup))?;
+            let shared = Arc::clone(&self.shared);
+            let thread = spawn(name, (shared, index), move || StreamThread::run(setup))?;
             self.threads.push(thread);
         }
         Ok(())
+    }
+
+    /// There is something to do, and a thread that does it.
+    fn check_work(&self, topics: &ApplicationTopics) -> Result<(), StreamsError> {
+        let problem = if topics.inputs.is_empty() && topics.globals.is_empty() {
+            "the topology reads no topic; add a stream or a table before you build it"
+        } else if !topics.inputs.is_empty() && self.config.num_stream_threads == 0 {
+            "`num.stream.threads` is 0, and the topology has tasks; use at least 1"
+        } else {
+            return Ok(());
+        };
+        Err(StreamsError::Other(problem.to_owned()))
     }
 
     /// Starts the global thread, and waits until its stores have what their topics have.
     fn start_global_thread(&mut self, setup: GlobalSetup) -> Result<(), StreamsError> {
         let (told, restored) = std::sync::mpsc::channel();
         let name = format!("{}-GlobalStreamThread", self.config.application_id);
-        self.global_thread = Some(spawn(name, move || global::run(setup, &told))?);
+        let (shared, index) = (Arc::clone(&setup.shared), setup.index);
+        let thread = spawn(name, (shared, index), move || global::run(setup, &told))?;
+        self.global_thread = Some(thread);
         restored.recv().unwrap_or_else(|_| {
             Err(StreamsError::Other(
                 "the global thread has panicked".to_owned(),
@@ -304,11 +320,8 @@ impl KafkaStreams {
             self.shared.change(State::PendingShutdown);
         }
         for thread in self.threads.drain(..).chain(self.global_thread.take()) {
-            if thread.join().is_err() {
-                return Err(StreamsError::Other(
-                    "a stream thread has panicked".to_owned(),
-                ));
-            }
+            // `spawn` has caught and told a panic.
+            let _ = thread.join();
         }
         let mut errors = self.shared.errors.lock();
         match errors.is_empty() {
@@ -328,10 +341,25 @@ impl Drop for KafkaStreams {
     }
 }
 
+/// Starts a thread. If what it runs panics, such as a function of the application, the thread has failed.
 fn spawn(
     name: String,
+    (shared, index): (Arc<Shared>, usize),
     run: impl FnOnce() + Send + 'static,
 ) -> Result<JoinHandle<()>, StreamsError> {
+    let thread_name = name.clone();
+    let run = move || {
+        let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+        if let Err(panicked) = ran {
+            let text = panicked.downcast_ref::<&str>().copied();
+            let text = text.or_else(|| panicked.downcast_ref::<String>().map(String::as_str));
+            let error = format!(
+                "thread `{thread_name}` has panicked: {}",
+                text.unwrap_or("see what it has printed")
+            );
+            shared.fail(index, StreamsError::Other(error));
+        }
+    };
     std::thread::Builder::new()
         .name(name)
         .spawn(run)
@@ -385,5 +413,30 @@ fn is_lasting(reason: &riverrun_client::Error) -> bool {
         | Error::Serialization { .. }
         | Error::Invalid(_) => true,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dsl::StreamsBuilder;
+
+    #[test]
+    fn an_instance_without_work_does_not_start() {
+        let check = |reads: bool, threads: usize, expected: &str| {
+            let builder = StreamsBuilder::new();
+            if reads {
+                builder.stream::<String, String>("in").to("out");
+            }
+            let topology = builder.build().expect("a topology");
+            let mut config = StreamsConfig::new("app", "localhost:1").expect("a configuration");
+            config.num_stream_threads = threads;
+            let error = KafkaStreams::new(topology, config)
+                .start()
+                .expect_err("nothing is done");
+            assert!(error.to_string().contains(expected), "{error}");
+        };
+        check(false, 1, "the topology reads no topic");
+        check(true, 0, "`num.stream.threads` is 0");
     }
 }

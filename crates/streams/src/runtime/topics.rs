@@ -182,13 +182,23 @@ impl ApplicationTopics {
         let mut counts = BTreeMap::new();
         for (name, described) in described {
             let described = described.map_err(|error| {
-                StreamsError::Other(format!(
-                    "{} topic `{name}`: {error}; create it before the application starts",
-                    match self.globals.contains(&name) {
-                        true => "global",
-                        false => "input",
+                let kind = match self.globals.contains(&name) {
+                    true => "global",
+                    false => "input",
+                };
+                let is_unknown = matches!(
+                    error,
+                    riverrun_client::Error::Refused {
+                        code: ErrorCode::UnknownTopicOrPartition,
+                        ..
                     }
-                ))
+                );
+                StreamsError::Other(match is_unknown {
+                    true => format!(
+                        "{kind} topic `{name}` does not exist; create it before the application starts"
+                    ),
+                    false => format!("{kind} topic `{name}`: {error}"),
+                })
             })?;
             let count = i32::try_from(described.partitions.len()).unwrap_or(i32::MAX);
             counts.insert(name, count);

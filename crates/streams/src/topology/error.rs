@@ -1,7 +1,7 @@
 //! What is wrong with a topology, in words of its author.
 
-/// Why a topology cannot be built.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// Why a topology cannot be built. `Debug` shows the words of `Display`, as that of `StreamsError`.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyError {
     /// Two nodes or stores would have one name.
     #[error("{what} `{name}` is there already; give one of them another name")]
@@ -88,6 +88,12 @@ pub enum TopologyError {
         /// The names, with commas.
         names: String,
     },
+}
+
+impl std::fmt::Debug for TopologyError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 impl TopologyError {

@@ -5,6 +5,7 @@ mod aggregations;
 mod cases;
 mod cogroup;
 mod emit_strategy;
+mod examples;
 mod mixed;
 mod operators;
 mod optimization;

@@ -1,10 +1,9 @@
 //! Runs a case of `cases.txt`, and compares.
 
+use crate::examples::all::script::{headers, step};
 use bytes::Bytes;
 use riverrun_streams::StreamsError;
 use riverrun_streams::dsl::{KTable, Materialized, Optimization, StreamsBuilder, TopologyConfig};
-use riverrun_streams::headers::Headers;
-use riverrun_streams::record::Record;
 use riverrun_streams::test_driver::{TestDriverConfig, TopologyTestDriver};
 use riverrun_streams::topology::Consumed;
 use std::fmt::Write as _;
@@ -71,25 +70,12 @@ pub(crate) fn check_with(
 
 /// Does what the lines of `ran` say: writes a record, or lets the clock tick. Says what came of it in the same form.
 fn run(driver: &TopologyTestDriver, ran: &str) -> Result<String, StreamsError> {
-    let out = driver.output_topic::<Option<String>, Option<String>>("out");
     let mut given = String::new();
     for line in ran.lines() {
-        let Some((input, _)) = line.split_once(" ->") else {
-            continue;
-        };
-        match input.strip_prefix("tick ") {
-            Some(time_ms) => driver.advance_wall_clock_time(time_ms.parse().expect("a time"))?,
-            None => pipe(driver, input)?,
+        if line.contains(" ->") {
+            given += &step(driver, line)?;
+            given.push('\n');
         }
-        let _ = write!(given, "{input} ->");
-        for record in out.read_records()? {
-            let (key, value) = (shown(record.key), shown(record.value));
-            let _ = write!(given, " {key}={value}@{}", record.timestamp_ms);
-            if !record.headers.is_empty() {
-                let _ = write!(given, "[{}]", headers(&record.headers, text));
-            }
-        }
-        given.push('\n');
     }
     let _ = writeln!(given, "dropped {}", driver.metrics().dropped_records);
     for topic in driver.produced_topic_names() {
@@ -113,23 +99,6 @@ fn run(driver: &TopologyTestDriver, ran: &str) -> Result<String, StreamsError> {
     Ok(given)
 }
 
-/// Writes a record: topic, key, value, timestamp and, if there is one, the value of its header `h`.
-fn pipe(driver: &TopologyTestDriver, input: &str) -> Result<(), StreamsError> {
-    let fields: Vec<&str> = input.split(' ').collect();
-    let [topic, key, value, timestamp_ms] = fields[..4] else {
-        panic!("`{input}` has not four fields");
-    };
-    let timestamp_ms = timestamp_ms.parse().expect("a timestamp");
-    let mut record = Record::new(nullable(key), nullable(value), timestamp_ms);
-    if let Some(header) = fields.get(4) {
-        let header = Bytes::copy_from_slice(header.as_bytes());
-        record.headers.add("h", header);
-    }
-    driver
-        .input_topic::<Option<String>, Option<String>>(topic)
-        .pipe_record(record)
-}
-
 /// The same lines, with those of changelogs in the order of topics and keys: rows of different keys that one commit
 /// writes have no order.
 fn by_key(ran: &str) -> Vec<&str> {
@@ -143,25 +112,6 @@ fn by_key(ran: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = ran.lines().collect();
     lines.sort_by_cached_key(|line| key(line));
     lines
-}
-
-fn headers(headers: &Headers, shown: fn(Option<Bytes>) -> String) -> String {
-    let headers = headers
-        .iter()
-        .map(|header| format!("{}={}", header.key, shown(header.value.clone())));
-    headers.collect::<Vec<_>>().join(",")
-}
-
-fn text(bytes: Option<Bytes>) -> String {
-    String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
-}
-
-fn nullable(text: &str) -> Option<String> {
-    (text != "null").then(|| text.to_owned())
-}
-
-fn shown(text: Option<String>) -> String {
-    text.unwrap_or_else(|| "null".to_owned())
 }
 
 fn hex(bytes: Option<Bytes>) -> String {

@@ -1,0 +1,59 @@
+//! The examples, and what they share.
+
+mod groups;
+mod joins;
+mod processors;
+pub mod script;
+mod streams;
+mod tables;
+
+use riverrun_streams::dsl::{KStream, KTable, StreamsBuilder};
+use riverrun_streams::serde::Windowed;
+
+/// An operator at work.
+pub struct Example {
+    /// The operator.
+    pub operator: &'static str,
+    /// What an application asks for.
+    pub build: fn(&StreamsBuilder),
+    /// Records, and what comes of each: see `script`.
+    pub ran: &'static [&'static str],
+}
+
+/// All of them.
+pub fn examples() -> Vec<Example> {
+    let mut examples = streams::examples();
+    examples.extend(groups::examples());
+    examples.extend(joins::examples());
+    examples.extend(tables::examples());
+    examples.extend(processors::examples());
+    examples
+}
+
+/// A stream of texts.
+fn stream(builder: &StreamsBuilder, topic: &str) -> KStream<String, String> {
+    builder.stream(topic)
+}
+
+/// A table of texts.
+fn table(builder: &StreamsBuilder, topic: &str) -> KTable<String, String> {
+    builder.table(topic)
+}
+
+/// Writes a table to `out`, its values as text.
+fn write<V: ToString + Clone + 'static>(table: &KTable<String, V>) {
+    let texts = table
+        .to_stream()
+        .map_values(|value| value.as_ref().map(ToString::to_string));
+    texts.to("out");
+}
+
+/// Writes a windowed table to `out`: `a@0-60` is the key `a` in the window from 0 to 60.
+fn write_windows<V: ToString + Clone + 'static>(table: &KTable<Windowed<String>, V>) {
+    let texts = table.to_stream().map(|windowed, value| {
+        let window = windowed.window;
+        let key = format!("{}@{}-{}", windowed.key, window.start_ms, window.end_ms);
+        (key, value.as_ref().map(ToString::to_string))
+    });
+    texts.to("out");
+}

@@ -1,0 +1,25 @@
+//! The examples of the operators give what they say.
+
+#[path = "../../examples/operators/all.rs"]
+pub(crate) mod all;
+
+use riverrun_streams::dsl::StreamsBuilder;
+use riverrun_streams::test_driver::TopologyTestDriver;
+
+#[test]
+fn every_example_gives_what_it_says() {
+    for example in all::examples() {
+        let operator = example.operator;
+        let builder = StreamsBuilder::new();
+        (example.build)(&builder);
+        let ran = || {
+            let driver = TopologyTestDriver::new(&builder.build()?)?;
+            let steps = example.ran.iter();
+            let steps: Result<Vec<String>, _> =
+                steps.map(|line| all::script::step(&driver, line)).collect();
+            Ok::<_, Box<dyn std::error::Error>>(steps?)
+        };
+        let ran = ran().unwrap_or_else(|error| panic!("{operator}: {error}"));
+        assert_eq!(ran, example.ran, "{operator}");
+    }
+}
