@@ -1,5 +1,6 @@
 //! What an application configures, under Kafka Streams' names.
 
+use crate::error::StreamsError;
 use crate::processor::Handlers;
 use riverrun_client::ClientConfig;
 use std::path::PathBuf;
@@ -78,9 +79,11 @@ impl StreamsConfig {
     pub fn new(
         application_id: impl Into<String>,
         bootstrap_servers: &str,
-    ) -> Result<Self, riverrun_client::Error> {
+    ) -> Result<Self, StreamsError> {
         let mut client = ClientConfig::default();
-        client.set("bootstrap.servers", bootstrap_servers)?;
+        client
+            .set("bootstrap.servers", bootstrap_servers)
+            .map_err(|error| StreamsError::Other(error.to_string()))?;
         Ok(Self {
             application_id: application_id.into(),
             client,

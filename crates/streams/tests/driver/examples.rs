@@ -1,6 +1,6 @@
 //! The examples of the operators give what they say.
 
-#[path = "../../examples/operators/all.rs"]
+#[path = "../../examples/operators/all/mod.rs"]
 pub(crate) mod all;
 
 use riverrun_streams::dsl::StreamsBuilder;

@@ -13,54 +13,51 @@ use riverrun_streams::state::{KeyValueStore, Stores};
 use riverrun_streams::topology::Consumed;
 use std::sync::Arc;
 
-pub fn examples() -> Vec<Example> {
-    vec![
-        Example {
-            operator: "process",
-            build: |b| {
-                add_store(b, "seen");
-                stream(b, "in")
-                    .process(Distinct::default, &["seen"])
-                    .to("out");
-            },
-            ran: &["in a x 0 -> a=x@0", "in a x 1 ->", "in a y 2 -> a=y@2"],
+pub(crate) const EXAMPLES: &[&[Example]] = &[&[
+    Example {
+        operator: "process",
+        build: |b| {
+            add_store(b, "seen");
+            stream(b, "in")
+                .process(Distinct::default, &["seen"])
+                .to("out");
         },
-        Example {
-            operator: "process_values",
-            // The key stays, so nothing below it needs a repartition.
-            build: |b| stream(b, "in").process_values(|| Double, &[]).to("out"),
-            ran: &["in a x 0 -> a=xx@0"],
+        ran: &["in a x 0 -> a=x@0", "in a x 1 ->", "in a y 2 -> a=y@2"],
+    },
+    Example {
+        operator: "process_values",
+        // The key stays, so nothing below it needs a repartition.
+        build: |b| stream(b, "in").process_values(|| Double, &[]).to("out"),
+        ran: &["in a x 0 -> a=xx@0"],
+    },
+    Example {
+        operator: "process (punctuation)",
+        build: |b| {
+            stream(b, "in")
+                .process::<String, String, _>(Ticks::default, &[])
+                .to("out")
         },
-        Example {
-            operator: "process (punctuation)",
-            build: |b| {
-                stream(b, "in")
-                    .process::<String, String, _>(Ticks::default, &[])
-                    .to("out")
-            },
-            ran: &[
-                "in a x 0 ->",
-                "in a y 1 ->",
-                "tick 100 -> seen=2@100",
-                "tick 100 -> seen=2@200",
-            ],
+        ran: &[
+            "in a x 0 ->",
+            "in a y 1 ->",
+            "tick 100 -> seen=2@100",
+            "tick 100 -> seen=2@200",
+        ],
+    },
+    Example {
+        operator: "add_global_store",
+        build: |b| {
+            let supplier = Stores::in_memory_key_value_store("names");
+            let store = Stores::key_value_store_builder(supplier, String::serde(), String::serde());
+            let store = store.with_logging_disabled();
+            b.add_global_store(Arc::new(store), "names", Consumed::default(), Fill::default);
+            stream(b, "in")
+                .process::<String, String, _>(Look::default, &[])
+                .to("out");
         },
-        Example {
-            operator: "add_global_store",
-            build: |b| {
-                let supplier = Stores::in_memory_key_value_store("names");
-                let store =
-                    Stores::key_value_store_builder(supplier, String::serde(), String::serde());
-                let store = store.with_logging_disabled();
-                b.add_global_store(Arc::new(store), "names", Consumed::default(), Fill::default);
-                stream(b, "in")
-                    .process::<String, String, _>(Look::default, &[])
-                    .to("out");
-            },
-            ran: &["names a anna 0 ->", "in a x 1 -> a=anna@1"],
-        },
-    ]
-}
+        ran: &["names a anna 0 ->", "in a x 1 -> a=anna@1"],
+    },
+]];
 
 type Texts = KeyValueStore<String, String>;
 

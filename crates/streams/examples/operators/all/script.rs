@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 /// Does what `line` says before its ` ->`: writes a record (topic, key, value, time and, if there is one, the value of
 /// its header `h`), or lets the clock `tick` for some milliseconds. Says what came to the topic `out`.
-pub fn step(driver: &TopologyTestDriver, line: &str) -> Result<String, StreamsError> {
+pub(crate) fn step(driver: &TopologyTestDriver, line: &str) -> Result<String, StreamsError> {
     let input = line.split(" ->").next().unwrap_or(line);
     match input.strip_prefix("tick ") {
         Some(time_ms) => driver.advance_wall_clock_time(time_ms.parse().expect("a time"))?,
@@ -44,7 +44,7 @@ fn pipe(driver: &TopologyTestDriver, input: &str) -> Result<(), StreamsError> {
 }
 
 /// Headers, their values as `shown` shows them.
-pub fn headers(headers: &Headers, shown: fn(Option<Bytes>) -> String) -> String {
+pub(crate) fn headers(headers: &Headers, shown: fn(Option<Bytes>) -> String) -> String {
     let headers = headers
         .iter()
         .map(|header| format!("{}={}", header.key, shown(header.value.clone())));

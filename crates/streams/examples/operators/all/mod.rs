@@ -3,7 +3,7 @@
 mod groups;
 mod joins;
 mod processors;
-pub mod script;
+pub(crate) mod script;
 mod streams;
 mod tables;
 
@@ -11,23 +11,25 @@ use riverrun_streams::dsl::{KStream, KTable, StreamsBuilder};
 use riverrun_streams::serde::Windowed;
 
 /// An operator at work.
-pub struct Example {
+pub(crate) struct Example {
     /// The operator.
-    pub operator: &'static str,
+    pub(crate) operator: &'static str,
     /// What an application asks for.
-    pub build: fn(&StreamsBuilder),
+    pub(crate) build: fn(&StreamsBuilder),
     /// Records, and what comes of each: see `script`.
-    pub ran: &'static [&'static str],
+    pub(crate) ran: &'static [&'static str],
 }
 
 /// All of them.
-pub fn examples() -> Vec<Example> {
-    let mut examples = streams::examples();
-    examples.extend(groups::examples());
-    examples.extend(joins::examples());
-    examples.extend(tables::examples());
-    examples.extend(processors::examples());
-    examples
+pub(crate) fn examples() -> impl Iterator<Item = &'static Example> {
+    let by_kind = [
+        streams::EXAMPLES,
+        groups::EXAMPLES,
+        joins::EXAMPLES,
+        tables::EXAMPLES,
+        processors::EXAMPLES,
+    ];
+    by_kind.into_iter().flatten().copied().flatten()
 }
 
 /// A stream of texts.
