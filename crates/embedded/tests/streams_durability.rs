@@ -339,6 +339,29 @@ fn what_a_lost_member_has_not_committed_is_counted_once() -> Result<(), Error> {
 }
 
 #[test]
+fn who_was_given_up_is_closed_without_an_error() -> Result<(), Error> {
+    for guarantee in [ProcessingGuarantee::AtLeastOnce, EXACTLY_ONCE] {
+        let world = World::start(1)?;
+        let state = tempfile::tempdir()?;
+        let mut config = world.config(state.path())?;
+        config.processing_guarantee = guarantee;
+        config.commit_interval_ms = Some(NEVER_MS);
+        let mut streams = world.start_streams(counts()?, config.clone())?;
+        world.write("words", 0, "be", b"")?;
+        until("it is processed", || Ok(world.end(CHANGELOG, 0)? == 1))?;
+        world.evict_members()?;
+        streams.close()?;
+        assert_eq!(world.committed("words", 0)?, None);
+        let end = world.end(CHANGELOG, 0)?;
+        let mut again = world.start_streams(counts()?, config)?;
+        until("it is processed", || Ok(world.end(CHANGELOG, 0)? > end))?;
+        again.close()?;
+        assert_eq!(world.committed("words", 0)?, Some(1));
+    }
+    Ok(())
+}
+
+#[test]
 fn tasks_that_stay_keep_their_stores_when_others_go() -> Result<(), Error> {
     let world = World::start(2)?;
     let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);

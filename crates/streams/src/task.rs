@@ -257,7 +257,7 @@ impl Task {
             let called = node
                 .borrow_mut()
                 .punctuate(&mut self.context, schedule, time_ms);
-            let called = handled(&mut self.context, called);
+            let called = self.context.handled(called).map_err(fatal);
             self.context.leave(enclosing);
             self.context.record = enclosing_record;
             called?;
@@ -370,21 +370,11 @@ impl Task {
                 .context
                 .enter(name, timestamp_ms, &crate::headers::Headers::EMPTY);
             let called = call(&mut *node.borrow_mut(), &mut self.context);
-            let called = handled(&mut self.context, called);
+            let called = self.context.handled(called).map_err(fatal);
             self.context.leave(enclosing);
             called?;
         }
         Ok(())
-    }
-}
-
-/// Asks the processing handler about what the node that runs could not do.
-fn handled(context: &mut TaskContext, called: Result<(), Failure>) -> Result<(), StreamsError> {
-    match called {
-        Err(Failure(FailureKind::Processing(error))) => {
-            context.handle_processing_error(error).map_err(fatal)
-        }
-        other => other.map_err(fatal),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the nodes and stores of a task share while a record passes through.
 
 use super::{ErrorContext, HandlerResponse, Handlers, Schedules};
-use crate::error::{BoxError, Failure, Place, StreamsError};
+use crate::error::{BoxError, Failure, FailureKind, Place, StreamsError};
 use crate::headers::Headers;
 use crate::record::RecordContext;
 use crate::state::StoreFault;
@@ -265,8 +265,23 @@ impl TaskContext {
         }
     }
 
+    /// Asks the processing handler about what the node that runs could not do. A store that fails is told with the
+    /// place.
+    pub(crate) fn handled(&mut self, called: Result<(), Failure>) -> Result<(), Failure> {
+        match called {
+            Err(Failure(FailureKind::Processing(error))) => self.handle_processing_error(error),
+            Err(Failure(FailureKind::Fatal(error @ StreamsError::Store { .. }))) => {
+                Err(Failure::fatal(StreamsError::Processing {
+                    place: self.place(),
+                    source: Box::new(error),
+                }))
+            }
+            other => other,
+        }
+    }
+
     /// Asks the processing handler about `error` of the node that runs.
-    pub(crate) fn handle_processing_error(&mut self, error: BoxError) -> Result<(), Failure> {
+    fn handle_processing_error(&mut self, error: BoxError) -> Result<(), Failure> {
         // No other record would fare better, and all of them would be skipped.
         let fault = error
             .downcast_ref::<StreamsError>()

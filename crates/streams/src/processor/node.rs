@@ -1,7 +1,7 @@
 //! A node that records flow through, and the typed links to its children.
 
 use super::TaskContext;
-use crate::error::{Failure, FailureKind};
+use crate::error::Failure;
 use crate::record::{Data, Record};
 use std::any::Any;
 use std::cell::RefCell;
@@ -61,10 +61,7 @@ impl<K, V> Link<K, V> {
     fn process(&self, context: &mut TaskContext, record: Record<K, V>) -> Result<(), Failure> {
         let enclosing = context.enter(&self.name, record.timestamp_ms, &record.headers);
         let processed = self.node.borrow_mut().process(context, record);
-        let processed = match processed {
-            Err(Failure(FailureKind::Processing(error))) => context.handle_processing_error(error),
-            other => other,
-        };
+        let processed = context.handled(processed);
         context.leave(enclosing);
         processed
     }

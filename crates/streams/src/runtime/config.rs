@@ -32,6 +32,13 @@ pub struct StreamsConfig {
     pub poll_ms: u64,
     /// `state.dir`.
     pub state_dir: PathBuf,
+    /// `state.cleanup.delay.ms`: what tasks have kept that are others' is removed when nobody has had it open for so
+    /// long.
+    pub state_cleanup_delay_ms: u64,
+    /// `state.cleanup.dir.max.age.ms`: what is older is removed at the start; none keeps everything. Deletions are
+    /// forgotten by changelogs after `delete.retention.ms`, a day by default: stores that are older may have rows that
+    /// were deleted.
+    pub state_cleanup_dir_max_age_ms: Option<u64>,
     /// `statestore.cache.max.bytes`, which all threads share.
     pub statestore_cache_max_bytes: usize,
     /// `replication.factor` of internal topics; the broker's default when there is none.
@@ -92,6 +99,8 @@ impl StreamsConfig {
             commit_interval_ms: None,
             poll_ms: 100,
             state_dir: std::env::temp_dir().join("kafka-streams"),
+            state_cleanup_delay_ms: 600_000,
+            state_cleanup_dir_max_age_ms: None,
             statestore_cache_max_bytes: 10 << 20,
             replication_factor: None,
             buffered_records_per_partition: 1000,

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 /// The state directory of an application, locked by this process.
 #[derive(Debug)]
@@ -46,15 +47,25 @@ impl StateDirectory {
     pub(super) fn tasks(&self) -> BTreeSet<TaskId> {
         let entries = std::fs::read_dir(&self.path).into_iter().flatten();
         let names = entries.flatten().map(|entry| entry.file_name());
-        names
-            .filter_map(|name| {
-                let (subtopology, partition) = name.to_str()?.split_once('_')?;
-                Some(TaskId {
-                    subtopology: subtopology.parse().ok()?,
-                    partition: partition.parse().ok()?,
-                })
-            })
-            .collect()
+        names.filter_map(|name| task_id(name.to_str()?)).collect()
+    }
+
+    /// Removes what tasks have kept that were not open for `age` until `now`. Where a changelog is compacted meanwhile,
+    /// nobody could tell any more which of their rows were deleted.
+    pub(super) fn remove_older(&self, age: Duration, now: SystemTime) {
+        for task in self.tasks() {
+            let stores = self.of_task(task).join(STORES);
+            let is_old = last_written(&stores)
+                .is_ok_and(|written| now.duration_since(written).is_ok_and(|unused| unused > age));
+            if !is_old {
+                continue;
+            }
+            // Held until the files are gone: no thread opens them meanwhile.
+            let lock = File::options().write(true).open(stores.join("lock"));
+            if lock.is_ok_and(|lock| lock.try_lock().is_ok() && self.wipe(task).is_ok()) {
+                tracing::info!(%task, "what the task has kept is old, and removed");
+            }
+        }
     }
 
     /// Removes what a task has kept, at once: who is ended meanwhile leaves nothing that looks like a store.
@@ -66,6 +77,27 @@ impl StateDirectory {
             .and_then(|()| remove(&wiped));
         removed.map_err(|error| failed(&path, &error))
     }
+}
+
+/// Where a task keeps its stores.
+const STORES: &str = "stores";
+
+/// The task whose directory has this name.
+fn task_id(name: &str) -> Option<TaskId> {
+    let (subtopology, partition) = name.split_once('_')?;
+    Some(TaskId {
+        subtopology: subtopology.parse().ok()?,
+        partition: partition.parse().ok()?,
+    })
+}
+
+/// When one of the files was written last.
+fn last_written(directory: &Path) -> io::Result<SystemTime> {
+    let mut last = std::fs::metadata(directory)?.modified()?;
+    for entry in std::fs::read_dir(directory)? {
+        last = last.max(entry?.metadata()?.modified()?);
+    }
+    Ok(last)
 }
 
 /// How the name begins of what is being removed.
@@ -129,5 +161,35 @@ mod tests {
         assert!(!wiped.exists());
         assert!(!directory.of_task(task).exists());
         Ok(())
+    }
+
+    #[test]
+    fn what_nobody_has_open_is_removed_when_it_is_old() -> Result<(), Error> {
+        let state = tempfile::tempdir()?;
+        let directory = StateDirectory::open(state.path(), "app")?;
+        let task = |partition| TaskId {
+            subtopology: 0,
+            partition,
+        };
+        for partition in 0..2 {
+            let stores = directory.of_task(task(partition)).join(STORES);
+            std::fs::create_dir_all(&stores)?;
+            std::fs::write(stores.join("lock"), "")?;
+        }
+        let open = File::options()
+            .write(true)
+            .open(directory.of_task(task(1)).join(STORES).join("lock"))?;
+        open.lock()?;
+        let age = Duration::from_secs(600);
+        let check = |now, expected: [bool; 2]| {
+            directory.remove_older(age, now);
+            let found = [0, 1].map(|partition| directory.of_task(task(partition)).exists());
+            assert_eq!(found, expected);
+            Ok::<_, Error>(())
+        };
+        check(SystemTime::now(), [true, true])?;
+        check(SystemTime::now() + age + age, [false, true])?;
+        drop(open);
+        check(SystemTime::now() + age + age, [false, false])
     }
 }

@@ -18,6 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 
 /// Where an instance stands.
@@ -194,6 +195,9 @@ impl KafkaStreams {
             &self.config.state_dir,
             &self.config.application_id,
         )?);
+        if let Some(age_ms) = self.config.state_cleanup_dir_max_age_ms {
+            directory.remove_older(Duration::from_millis(age_ms), SystemTime::now());
+        }
         let mut process_id = [0; 16];
         getrandom::fill(&mut process_id)
             .map_err(|error| StreamsError::Other(format!("no random process id: {error}")))?;

@@ -23,7 +23,7 @@ use riverrun_client::{Error, ErrorCode, TopicPartition};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{mpsc, oneshot};
 
 /// What a thread is started with.
@@ -50,6 +50,8 @@ pub(super) struct StreamThread {
     worker: Worker,
     /// With commits that fail.
     patience: Patience,
+    /// When old directories were looked for.
+    cleaned: Instant,
     news: mpsc::UnboundedReceiver<News>,
 }
 
@@ -124,7 +126,7 @@ impl StreamThread {
                     tracing::warn!(%error, "the thread begins again");
                     setup.shared.set(setup.index, State::Rebalancing);
                 }
-                lived => return lived.and(closed),
+                lived => return at_the_end(lived.and(closed)),
             }
         }
     }
@@ -156,6 +158,7 @@ impl StreamThread {
             consumer,
             worker: worker?,
             patience: Patience::new(config.task_timeout_ms),
+            cleaned: Instant::now(),
             news,
         })
     }
@@ -199,6 +202,7 @@ impl StreamThread {
                 records_a_round = (records_a_round + 1).min(ROUNDS);
             }
             self.worker.balance(&mut self.consumer)?;
+            self.clean();
             let is_due = self.worker.last_commit.elapsed() >= self.setup.config.commit_interval();
             if is_due || self.worker.is_commit_requested() {
                 self.commit().await?;
@@ -206,6 +210,16 @@ impl StreamThread {
             }
         }
         Ok(())
+    }
+
+    /// Removes what tasks have kept that are others' for long; one thread does.
+    fn clean(&mut self) {
+        let delay = Duration::from_millis(self.setup.config.state_cleanup_delay_ms);
+        if self.setup.index != 0 || self.cleaned.elapsed() < delay {
+            return;
+        }
+        self.cleaned = Instant::now();
+        self.setup.directory.remove_older(delay, SystemTime::now());
     }
 
     fn state(&self, state: State) {
@@ -297,6 +311,17 @@ impl StreamThread {
         }
         self.worker.close_clients(timeout).await;
         committed.and(closed)
+    }
+}
+
+/// Who is closed when its tasks are others' already has nothing to close any more.
+fn at_the_end(ended: Result<(), StreamsError>) -> Result<(), StreamsError> {
+    match ended {
+        Err(error @ StreamsError::TaskMigrated(_)) => {
+            tracing::warn!(%error, "what was not committed is processed by others");
+            Ok(())
+        }
+        ended => ended,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sources: nodes that read records of topics.
 
-use crate::error::{Failure, FailureKind, StreamsError};
+use crate::error::{Failure, StreamsError};
 use crate::headers::Headers;
 use crate::processor::{Outputs, TaskContext};
 use crate::record::{Data, Record, RecordContext};
@@ -284,10 +284,8 @@ impl<K: Data, V: Data> SourceQueue for TypedSource<K, V> {
             return Ok(());
         };
         let enclosing = context.enter(&self.name, record.timestamp_ms, &record.headers);
-        let processed = match self.outputs.forward(context, record) {
-            Err(Failure(FailureKind::Processing(error))) => context.handle_processing_error(error),
-            other => other,
-        };
+        let processed = self.outputs.forward(context, record);
+        let processed = context.handled(processed);
         context.leave(enclosing);
         processed
     }

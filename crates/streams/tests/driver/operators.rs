@@ -168,26 +168,50 @@ fn what_a_function_fails_on_is_asked_of_the_processing_handler() -> Result<(), E
     Ok(())
 }
 
+/// Has a store whose disk is full, as those of the library tell it.
+#[derive(Default)]
+struct OnFullDisk;
+
+impl FixedKeyProcessor<String, i64, i64> for OnFullDisk {
+    fn process(
+        &mut self,
+        _: &mut FixedKeyProcessorContext<'_, '_, String, i64>,
+        _: FixedKeyRecord<String, i64>,
+    ) -> Result<(), Failure> {
+        Err(Failure::fatal(full_disk()))
+    }
+}
+
+fn full_disk() -> StreamsError {
+    StoreFault::Poisoned.of(&Arc::from("counts"))
+}
+
 #[test]
 fn no_handler_goes_on_without_the_disk() -> Result<(), Error> {
-    let builder = StreamsBuilder::new();
-    builder
-        .stream::<String, i64>("in")
-        .try_map_values(|_, _| -> Result<i64, StreamsError> {
-            Err(StoreFault::Poisoned.of(&Arc::from("counts")))
-        })
-        .to("out");
-    let config = TestDriverConfig {
-        handlers: Handlers::log_and_continue(DeadLetterTopic::default()),
-        ..TestDriverConfig::default()
-    };
-    let driver = TopologyTestDriver::with(&builder.build()?, config)?;
-    let input = driver.input_topic::<String, i64>("in");
-    let error = input.pipe("k".to_owned(), 1, 0).expect_err("the disk");
-    let error = error.to_string();
-    let place = "(node `KSTREAM-MAPVALUES-0000000001`, topic `in`, partition 0, offset 0)";
-    assert!(error.contains(place), "{error}");
-    assert!(error.contains("state store `counts`"), "{error}");
+    type Add = fn(Numbers) -> Numbers;
+    let adds: [(&str, Add); 2] = [
+        ("KSTREAM-MAPVALUES-0000000001", |stream| {
+            stream.try_map_values(|_, _| Err(full_disk()))
+        }),
+        ("KSTREAM-PROCESSVALUES-0000000001", |stream| {
+            stream.process_values(OnFullDisk::default, &[])
+        }),
+    ];
+    for (node, add) in adds {
+        let builder = StreamsBuilder::new();
+        add(builder.stream::<String, i64>("in")).to("out");
+        let config = TestDriverConfig {
+            handlers: Handlers::log_and_continue(DeadLetterTopic::default()),
+            ..TestDriverConfig::default()
+        };
+        let driver = TopologyTestDriver::with(&builder.build()?, config)?;
+        let input = driver.input_topic::<String, i64>("in");
+        let error = input.pipe("k".to_owned(), 1, 0).expect_err("the disk");
+        let error = error.to_string();
+        let place = format!("(node `{node}`, topic `in`, partition 0, offset 0)");
+        assert!(error.contains(&place), "{error}");
+        assert!(error.contains("state store `counts`"), "{error}");
+    }
     Ok(())
 }
 
