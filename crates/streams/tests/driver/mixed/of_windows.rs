@@ -106,6 +106,13 @@ fn of_every_update() {
     check("sliding-reduce", |b| {
         write_windows(&grouped(b).windowed_by_sliding(sliding(50)).reduce(joined));
     });
+    check("sliding-edges", |b| {
+        let windowed = grouped(b).windowed_by_sliding(sliding(500));
+        write_windows(&windowed.reduce(joined));
+    });
+    check("sessions-edges", |b| {
+        write_windows(&grouped(b).windowed_by_sessions(sessions(20)).reduce(joined));
+    });
     check("unlimited-count", |b| {
         let windows = UnlimitedWindows::of().start_on(30);
         write_windows(&grouped(b).windowed_by_unlimited(windows).count());
