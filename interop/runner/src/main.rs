@@ -40,6 +40,7 @@ mod run;
 mod serve;
 mod server;
 mod streams_formats;
+mod streams_group;
 mod streams_topologies;
 mod suite;
 mod swap;

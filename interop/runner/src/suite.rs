@@ -10,7 +10,7 @@ use super::run::Run;
 use super::server::Server;
 use super::{
     client_on_kafka, clusters, codec, commands, controller, crash, cross, diff, handover,
-    kafka_tests, kgo, mirror, streams_formats, streams_topologies, swap,
+    kafka_tests, kgo, mirror, streams_formats, streams_group, streams_topologies, swap,
 };
 
 /// A failure that takes this long has waited for the server in vain.
@@ -81,6 +81,14 @@ pub(crate) const SUITES: &[Suite] = &[
         kind: Kind::Module {
             list: streams_topologies::list,
             run: streams_topologies::run,
+        },
+    },
+    Suite {
+        name: "streams-group",
+        about: "instances on Kafka Streams and on riverrun in one group",
+        kind: Kind::Module {
+            list: |_| Ok(streams_group::list()),
+            run: streams_group::run,
         },
     },
     Suite {

@@ -13,6 +13,7 @@ mod aggregations;
 mod joins;
 mod nodes;
 mod streams;
+mod word_count;
 
 use riverrun_streams::dsl::{Optimization, StreamsBuilder, TopologyConfig};
 use riverrun_streams::topology::{Topology, TopologyError};
@@ -72,10 +73,15 @@ impl Topologies {
     }
 }
 
-fn main() {
+fn main() -> anyhow::Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    if arguments.next().as_deref() == Some("word-count") {
+        return word_count::run(arguments);
+    }
     let all = Topologies;
     nodes::add(&all);
     streams::add(&all);
     aggregations::add(&all);
     joins::add(&all);
+    Ok(())
 }

@@ -1,0 +1,54 @@
+//! An instance of a word count, which shares its group with instances on Kafka Streams (`WordCount.java` of
+//! `interop/streams`).
+//!
+//! `BOOTSTRAP STATE_DIR GUARANTEE`. The line `running` of standard input is answered by `done` once it runs. It ends in
+//! order when standard input does.
+
+use anyhow::{Context as _, Result, bail, ensure};
+use riverrun_streams::dsl::{Materialized, StreamsBuilder};
+use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee, State, StreamsConfig};
+use std::time::Duration;
+
+/// Runs the instance.
+pub(super) fn run(mut arguments: impl Iterator<Item = String>) -> Result<()> {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .init();
+    let mut next = || arguments.next().context("an argument is missing");
+    let builder = StreamsBuilder::new();
+    builder
+        .stream::<Option<String>, String>("lines")
+        .flat_map_values(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+        .group_by(|_, word| word.clone())
+        .count_with(Materialized::named("word-counts"))
+        .to_stream()
+        .to("counts");
+    let mut config = StreamsConfig::new("word-count", &next()?)?;
+    config.state_dir = next()?.into();
+    config.processing_guarantee = match next()?.as_str() {
+        "at_least_once" => ProcessingGuarantee::AtLeastOnce,
+        "exactly_once_v2" => ProcessingGuarantee::ExactlyOnceV2,
+        other => bail!("`{other}` is no guarantee"),
+    };
+    config.num_standby_replicas = 1;
+    config.commit_interval_ms = Some(100);
+    config.linger_ms = 0;
+    config.heartbeat_interval_ms = 500;
+    config.session_timeout_ms = 6_000;
+    let mut streams = KafkaStreams::new(builder.build()?, config);
+    streams.start()?;
+    for command in std::io::stdin().lines() {
+        match command?.as_str() {
+            "running" => {
+                while streams.state() != State::Running {
+                    ensure!(streams.errors().is_empty(), "{:?}", streams.errors());
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                println!("done");
+            }
+            other => println!("no command `{other}`"),
+        }
+    }
+    streams.close()?;
+    Ok(())
+}
