@@ -533,6 +533,37 @@ fn windows_outlive_another_retention() -> Result<(), Error> {
     Ok(())
 }
 
+/// Every file below but locks has something else in it.
+fn damage(directory: &Path) -> Result<(), Error> {
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        match path.is_dir() {
+            true => damage(&path)?,
+            false if path.ends_with("lock") => {}
+            false => std::fs::write(&path, "damaged")?,
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn damaged_stores_are_restored() -> Result<(), Error> {
+    for guarantee in [ProcessingGuarantee::AtLeastOnce, EXACTLY_ONCE] {
+        let world = World::start(1)?;
+        let state = tempfile::tempdir()?;
+        let mut config = world.config(state.path())?;
+        config.processing_guarantee = guarantee;
+        for count in 1..3 {
+            let mut streams = world.start_streams(counts()?, config.clone())?;
+            world.write("words", 0, "be", b"")?;
+            world.await_values(CHANGELOG, 1, &[("be", count)])?;
+            streams.close()?;
+            damage(&state.path().join("app/0_0/stores"))?;
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn a_changelog_with_a_damaged_record_tells_where() -> Result<(), Error> {
     let world = World::start(1)?;

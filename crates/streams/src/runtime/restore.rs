@@ -169,21 +169,7 @@ impl Restorer {
         }
         let records = match self.consumer.poll(timeout).await {
             Ok(records) => records.into_owned().map_err(client_error)?,
-            Err(error) if error.is_retriable() => {
-                tracing::warn!(%error, "changelogs are not restored for now");
-                return Ok(());
-            }
-            Err(
-                error @ Error::Refused {
-                    code: ErrorCode::OffsetOutOfRange,
-                    ..
-                },
-            ) => {
-                return Err(StreamsError::TaskCorrupted(format!(
-                    "a changelog was cut while it was restored: {error}"
-                )));
-            }
-            Err(error) => return Err(client_error(error)),
+            Err(error) => return unread(error),
         };
         let mut counts: BTreeMap<Arc<TopicPartition>, u64> = BTreeMap::new();
         for record in records {
@@ -311,6 +297,26 @@ impl Restoring {
         let key = (Arc::clone(&self.topic), self.task_id.partition);
         let noted = BTreeMap::from([(key, offset - 1)]);
         self.store.borrow_mut().commit(&noted)
+    }
+}
+
+/// What comes of changelogs that cannot be read: brokers that do not answer are waited for.
+///
+/// # Errors
+/// What does not pass by itself.
+pub(super) fn unread(error: Error) -> Result<(), StreamsError> {
+    match error {
+        error if error.is_retriable() => {
+            tracing::warn!(%error, "changelogs are not read for now");
+            Ok(())
+        }
+        error @ Error::Refused {
+            code: ErrorCode::OffsetOutOfRange,
+            ..
+        } => Err(StreamsError::TaskCorrupted(format!(
+            "a changelog was cut while it was read: {error}"
+        ))),
+        error => Err(client_error(error)),
     }
 }
 

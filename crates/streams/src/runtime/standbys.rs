@@ -4,7 +4,7 @@
 use super::kafka_streams::client_error;
 use super::listeners::SuspendReason;
 use super::output::topic_partition;
-use super::restore::changelog_record;
+use super::restore::{changelog_record, unread};
 use super::thread::{ThreadSetup, auxiliary_consumer, isolation};
 use super::worker::{changelog_of, offset_sum};
 use crate::error::StreamsError;
@@ -143,12 +143,10 @@ impl Standbys {
         let Some(consumer) = self.consumer.as_mut().filter(|_| !self.tasks.is_empty()) else {
             return Ok(0);
         };
-        let records = consumer
-            .poll(Duration::ZERO)
-            .await
-            .map_err(client_error)?
-            .into_owned()
-            .map_err(client_error)?;
+        let records = match consumer.poll(Duration::ZERO).await {
+            Ok(records) => records.into_owned().map_err(client_error)?,
+            Err(error) => return unread(error).map(|()| 0),
+        };
         let count = records.len();
         let mut batches: BTreeMap<Arc<TopicPartition>, Vec<ChangelogRecord>> = BTreeMap::new();
         for record in records {

@@ -409,7 +409,10 @@ impl Worker {
             )
         };
         let built = match instantiate() {
-            Err(error) if is_of_other_layout(&error) && self.can_restore(subtopology) => {
+            Err(error)
+                if error.store_fault().is_some_and(StoreFault::is_of_files)
+                    && self.can_restore(subtopology) =>
+            {
                 tracing::warn!(task = %task_id, %error, "its stores are restored from the beginning");
                 directory.wipe(task_id)?;
                 instantiate()?
@@ -701,11 +704,6 @@ impl Worker {
 /// Whether the stores are open elsewhere.
 fn is_locked(error: &StreamsError) -> bool {
     matches!(error.store_fault(), Some(StoreFault::Locked))
-}
-
-/// Whether the stores were kept otherwise by another version of the application.
-fn is_of_other_layout(error: &StreamsError) -> bool {
-    matches!(error.store_fault(), Some(StoreFault::OtherLayout { .. }))
 }
 
 /// Records by partition.

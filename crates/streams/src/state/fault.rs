@@ -50,6 +50,12 @@ pub enum StoreFault {
 }
 
 impl StoreFault {
+    /// Whether the files are of no use: kept otherwise by another version of the application, or damaged, as a full
+    /// disk leaves them.
+    pub(crate) const fn is_of_files(&self) -> bool {
+        matches!(self, Self::OtherLayout { .. } | Self::Damaged(_))
+    }
+
     /// Whether the store can do nothing any more, whatever it is asked.
     pub(crate) const fn is_of_disk(&self) -> bool {
         matches!(
