@@ -34,6 +34,7 @@ impl Machine {
             "Cargo.lock",
             "crates",
             "benches/macrobench",
+            "benches/streamsbench",
             "benches/micro",
         ])?;
         if !changed.is_empty() {

@@ -10,6 +10,7 @@
 //!      └─ programs.rs  and `benches/macrobench`, which loads and is the floor
 //!      │
 //!   measured.rs ── estimates, ratios, verdicts ── report.rs  tables, JSON, charts
+//!   streams/ ───── streams applications beside Kafka Streams', against one broker
 //!   profile.rs ─── `cargo xtask bench profile`: flame graphs of riverrun under the same loads
 //! ```
 //!
@@ -30,6 +31,7 @@ pub(crate) mod programs;
 mod report;
 mod round;
 mod scenario;
+mod streams;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,6 +57,9 @@ pub(super) fn run(options: Options) -> Result<()> {
     let Some(options) = options.checked()? else {
         return Ok(());
     };
+    if options.is_of_streams() {
+        return streams::run(&options);
+    }
     let root = workspace_root();
     let mut machine = Machine::here(root)?;
     let programs = Programs::prepare(root, options.binary.as_deref(), options.before.as_deref())?;

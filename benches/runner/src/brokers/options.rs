@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::peer::Kind;
 use super::scenario::{SCENARIOS, Scenario};
+use super::streams;
 
 /// What the command line asks for.
 #[derive(Args, Clone, Debug)]
@@ -16,8 +17,8 @@ use super::scenario::{SCENARIOS, Scenario};
                   nothing else run."
 )]
 pub(crate) struct Options {
-    /// A name of --list, or how several names begin (abused, network, cluster); all but those of
-    /// `abused` and `cluster` unless one is given
+    /// A name of --list, or how several names begin (abused, network, cluster, streams); all but those of
+    /// `abused`, `cluster` and `streams` unless one is given
     #[arg(value_name = "SCENARIO")]
     names: Vec<String>,
     /// Two rounds of short windows, for development: some 3 minutes
@@ -35,6 +36,18 @@ pub(crate) struct Options {
     /// How many leaders `cluster-failover` kills in a round [default: 3; 1 with --quick]
     #[arg(long, value_name = "NUMBER")]
     kills: Option<usize>,
+    /// How many records the applications of `streams` take [default: 10000000; 1000000 with --quick]
+    #[arg(long, value_name = "NUMBER")]
+    records: Option<u64>,
+    /// How many keys or words these records have [default: 100000]
+    #[arg(long, value_name = "NUMBER")]
+    keys: Option<u64>,
+    /// The changelog that `streams-restore` restores [default: 5; 0.5 with --quick]
+    #[arg(long, value_name = "NUMBER")]
+    restore_gb: Option<f64>,
+    /// The largest heap of Kafka Streams' virtual machine [default: 512m]
+    #[arg(long, value_name = "SIZE")]
+    heap: Option<String>,
     /// The same as SCENARIO
     #[arg(long = "scenario", value_name = "NAME")]
     more_names: Vec<String>,
@@ -65,6 +78,7 @@ impl Options {
             for scenario in &SCENARIOS {
                 println!("{:22} {}", scenario.name, scenario.about);
             }
+            streams::list();
             return Ok(None);
         }
         self.names.append(&mut self.more_names);
@@ -75,8 +89,19 @@ impl Options {
         ensure!(self.seconds() > 0.0, "--seconds must be positive");
         ensure!(self.catch_up_gb() > 0.0, "--catch-up-gb must be positive");
         ensure!(self.kills() > 0, "--kills needs at least 1");
+        ensure!(self.restore_gb() > 0.0, "--restore-gb must be positive");
+        ensure!(
+            self.record_count() >= 4 && self.key_count() > 0,
+            "--records needs at least 4, --keys at least 1"
+        );
+        let is_of_streams = |name: &String| streams::knows(name);
+        ensure!(
+            self.is_of_streams() || !self.names.iter().any(is_of_streams),
+            "the scenarios of `streams` are run by themselves"
+        );
         for name in &self.names {
             let known = SCENARIOS.iter().any(|scenario| scenario.is_called(name));
+            let known = known || streams::knows(name);
             ensure!(known, "no scenario `{name}`; --list names them");
         }
         Ok(Some(self))
@@ -101,6 +126,43 @@ impl Options {
     /// How many leaders are killed in a round.
     pub(super) fn kills(&self) -> usize {
         self.kills.unwrap_or(if self.quick { 1 } else { 3 })
+    }
+
+    /// Whether only scenarios of `streams` are named.
+    pub(super) fn is_of_streams(&self) -> bool {
+        !self.names.is_empty() && self.names.iter().all(|name| streams::knows(name))
+    }
+
+    /// Whether one of the names is what is meant.
+    pub(super) fn names_workload(&self, is_meant: impl Fn(&str) -> bool) -> bool {
+        self.names.iter().any(|name| is_meant(name))
+    }
+
+    /// Whether this is the run of `streams` whose results are kept.
+    pub(super) fn is_whole_streams(&self) -> bool {
+        !self.quick && self.names == ["streams"]
+    }
+
+    /// How many records the applications of `streams` take.
+    pub(super) fn record_count(&self) -> u64 {
+        let default = if self.quick { 1_000_000 } else { 10_000_000 };
+        self.records.unwrap_or(default)
+    }
+
+    /// How many keys or words these records have.
+    pub(super) fn key_count(&self) -> u64 {
+        self.keys.unwrap_or(100_000)
+    }
+
+    /// The changelog that `streams-restore` restores.
+    pub(super) fn restore_gb(&self) -> f64 {
+        let default = if self.quick { 0.5 } else { 5.0 };
+        self.restore_gb.unwrap_or(default)
+    }
+
+    /// The largest heap of Kafka Streams' virtual machine.
+    pub(super) fn heap(&self) -> &str {
+        self.heap.as_deref().unwrap_or("512m")
     }
 
     /// Chooses these scenarios if the command line names none.

@@ -307,12 +307,7 @@ impl Running<'_> {
 
     /// CPU time of all threads of the process, user and system, since it began.
     pub(super) fn cpu_seconds(&self) -> Result<f64> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid()))?;
-        let (_, rest) = stat.rsplit_once(')').context("no name in stat")?;
-        let words: Vec<&str> = rest.split_whitespace().collect();
-        let ticks = words.get(11..13).context("no times in stat")?.iter();
-        let ticks: Vec<f64> = ticks.map(|word| word.parse()).collect::<Result<_, _>>()?;
-        Ok(ticks.iter().sum::<f64>() / CLOCK_TICKS_PER_SECOND)
+        cpu_seconds_of(self.pid())
     }
 
     /// Ends the process at once.
@@ -323,12 +318,7 @@ impl Running<'_> {
 
     /// Resident memory in MB.
     pub(super) fn resident_mb(&self) -> Result<f64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.pid()))?;
-        let mut lines = status.lines();
-        let line = lines.find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
-        let kib: f64 = kib.context("no VmRSS")?.parse()?;
-        Ok(kib * 1024.0 / 1e6)
+        memory_mb_of(self.pid(), "VmRSS:")
     }
 
     fn wait_until(&mut self, what: &str, done: impl Fn() -> bool) -> Result<()> {
@@ -345,6 +335,26 @@ impl Running<'_> {
         }
         Ok(())
     }
+}
+
+/// CPU time of all threads of a process, user and system, since it began.
+pub(super) fn cpu_seconds_of(pid: u32) -> Result<f64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let (_, rest) = stat.rsplit_once(')').context("no name in stat")?;
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let ticks = words.get(11..13).context("no times in stat")?.iter();
+    let ticks: Vec<f64> = ticks.map(|word| word.parse()).collect::<Result<_, _>>()?;
+    Ok(ticks.iter().sum::<f64>() / CLOCK_TICKS_PER_SECOND)
+}
+
+/// Memory of a process in MB: what stands in its status after `name`, such as `VmRSS:`.
+pub(super) fn memory_mb_of(pid: u32, name: &str) -> Result<f64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let mut lines = status.lines();
+    let line = lines.find_map(|line| line.strip_prefix(name));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    let kib: f64 = kib.with_context(|| format!("no {name}"))?.parse()?;
+    Ok(kib * 1024.0 / 1e6)
 }
 
 impl Drop for Running<'_> {

@@ -27,18 +27,22 @@ impl Programs {
         binary: Option<&Path>,
         before: Option<&Path>,
     ) -> Result<Self> {
-        let there =
-            |path: &Path| fs::canonicalize(path).with_context(|| format!("no {}", path.display()));
-        let riverrun = match binary {
-            Some(path) => there(path)?,
-            None => harness::build(root, "riverrun", "release")?,
-        };
         let cache = harness::cache(root).join("java");
         Ok(Self {
-            riverrun,
+            riverrun: riverrun(root, binary)?,
             before: before.map(there).transpose()?,
             macrobench: harness::build(root, "macrobench", "release")?,
             java: Java::install(&root.join("interop/java"), &cache, Annotations::Ignore)?,
+        })
+    }
+
+    /// riverrun alone.
+    pub(super) fn of_riverrun(root: &Path, binary: Option<&Path>) -> Result<Self> {
+        Ok(Self {
+            riverrun: riverrun(root, binary)?,
+            before: None,
+            macrobench: PathBuf::new(),
+            java: Java::on(&[]),
         })
     }
 }
@@ -47,6 +51,18 @@ impl Programs {
     /// Has the host of a virtual machine give it its free memory now, rather than in a window.
     pub(super) fn touch_memory(&self) -> Result<()> {
         run_quietly(Command::new(&self.macrobench).arg("touch"))
+    }
+}
+
+fn there(path: &Path) -> Result<PathBuf> {
+    fs::canonicalize(path).with_context(|| format!("no {}", path.display()))
+}
+
+/// The build that is there already, or a new one.
+fn riverrun(root: &Path, binary: Option<&Path>) -> Result<PathBuf> {
+    match binary {
+        Some(path) => there(path),
+        None => harness::build(root, "riverrun", "release"),
     }
 }
 
