@@ -19,9 +19,12 @@ use crate::processor::{
 };
 use crate::record::RecordContext;
 use crate::state::StateStore;
-use crate::topology::{BuiltTask, RawRecord, TaskNode, TaskStores};
+use crate::topology::{
+    BuiltTask, RawRecord, SourceFactory, SourceTopics, TaskNode, TaskStores, whole_names,
+};
 pub(crate) use input::Input;
 use next_inputs::NextInputs;
+use regex_lite::Regex;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,6 +36,8 @@ pub struct Task {
     context: TaskContext,
     nodes: Vec<TaskNode>,
     inputs: Vec<Input>,
+    /// Sources whose topics match a pattern: their inputs come and go.
+    patterns: Vec<(Regex, SourceFactory)>,
     /// Those of the inputs that have a record.
     next_inputs: NextInputs,
     stores: BTreeMap<Arc<str>, Rc<RefCell<dyn StateStore>>>,
@@ -76,10 +81,20 @@ impl Task {
         built: BuiltTask,
         inputs: Vec<Input>,
     ) -> Self {
+        let patterns = built
+            .sources
+            .into_iter()
+            .filter_map(|(topics, source)| match topics {
+                // A pattern is looked at when its source is added to the topology.
+                SourceTopics::Pattern(pattern) => Some((whole_names(&pattern).ok()?, source)),
+                SourceTopics::Named(_) => None,
+            })
+            .collect();
         Self {
             context: TaskContext::new(task_id, application_id, handlers),
             nodes: built.nodes,
             inputs,
+            patterns,
             next_inputs: NextInputs::default(),
             stores: built.stores,
             typed_stores: built.typed_stores,
@@ -108,8 +123,7 @@ impl Task {
         partition: i32,
         records: impl IntoIterator<Item = RawRecord>,
     ) -> Result<(), StreamsError> {
-        let mut inputs = self.inputs.iter();
-        let Some(index) = inputs.position(|input| input.is(topic, partition)) else {
+        let Some(index) = self.add_input(topic, partition) else {
             return Ok(());
         };
         let input = &mut self.inputs[index];
@@ -121,14 +135,37 @@ impl Task {
         Ok(())
     }
 
+    /// The index of the input of a partition, which is made if its topic matches the pattern of a source.
+    pub(crate) fn add_input(&mut self, topic: &str, partition: i32) -> Option<usize> {
+        let mut inputs = self.inputs.iter();
+        if let Some(index) = inputs.position(|input| input.is(topic, partition)) {
+            return Some(index);
+        }
+        let mut patterns = self.patterns.iter();
+        let (_, source) = patterns.find(|(pattern, _)| pattern.is_match(topic))?;
+        self.inputs
+            .push(Input::new(Arc::from(topic), partition, source()));
+        Some(self.inputs.len() - 1)
+    }
+
+    /// The partition is read no more. What waits of it is given up.
+    pub(crate) fn remove_input(&mut self, topic: &str, partition: i32) {
+        self.inputs.retain(|input| !input.is(topic, partition));
+        self.next_inputs = NextInputs::default();
+        for index in 0..self.inputs.len() {
+            if self.inputs[index].head_timestamp_ms().is_some() {
+                self.wait(index);
+            }
+        }
+    }
+
     /// The partition was committed with this: its time and the task's stream time do not go back behind it, and what
     /// windows have given is not given again.
     pub(crate) fn resume(&mut self, topic: &str, partition: i32, committed: &CommitMetadata) {
-        let input = self
-            .inputs
-            .iter_mut()
-            .find(|input| input.is(topic, partition));
-        let Some(input) = input else { return };
+        let Some(index) = self.add_input(topic, partition) else {
+            return;
+        };
+        let input = &mut self.inputs[index];
         let time_ms = committed.partition_time_ms;
         input.resume(time_ms);
         self.context.stream_time_ms = self.context.stream_time_ms.max(time_ms);

@@ -30,7 +30,7 @@ use crate::processor::{
 use crate::serde::{DefaultSerde, SerdeRef};
 use crate::state::{CacheBudget, TaskStorage};
 use crate::task::{Input, Task};
-use crate::topology::{RawRecord, SourceTopics, Subtopology, TaskStores, Topology};
+use crate::topology::{RawRecord, SourceTopics, Subtopology, TaskStores, Topology, whole_names};
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -283,7 +283,12 @@ impl Driven {
         self.task_topics
             .iter()
             .chain(&self.global_topics)
-            .any(|topics| matches!(topics, SourceTopics::Named(names) if names.iter().any(|name| **name == *topic)))
+            .any(|topics| match topics {
+                SourceTopics::Named(names) => names.iter().any(|name| **name == *topic),
+                SourceTopics::Pattern(pattern) => {
+                    whole_names(pattern).is_ok_and(|pattern| pattern.is_match(topic))
+                }
+            })
     }
 
     fn enqueue(

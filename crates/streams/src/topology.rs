@@ -36,6 +36,6 @@ pub use global::StoreSource;
 pub(crate) use instantiation::{BuiltTask, Instantiation, TaskNode, changelog_topic};
 pub use sink::{Produced, StreamPartitioner, TopicNameExtractor};
 pub use source::{AutoOffsetReset, Consumed, RawRecord, TimestampExtractor, TimestampFunction};
-pub(crate) use source::{Decoded, SourceQueue, TypedSource};
+pub(crate) use source::{Decoded, SourceQueue, TypedSource, whole_names};
 pub use stores::TaskStores;
 pub use subtopologies::Subtopology;

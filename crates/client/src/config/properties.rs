@@ -69,6 +69,13 @@ impl Properties {
         })
     }
 
+    /// Keys and values, in the order of the file.
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.pairs
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
     /// The value of `key`, if it has one.
     pub fn value_of(&self, key: &str) -> Option<&str> {
         let found = self.pairs.iter().rev().find(|(name, _)| name == key);

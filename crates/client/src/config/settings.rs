@@ -278,6 +278,11 @@ macro_rules! settings {
                 Ok((config, ignored))
             }
 
+            /// Whether `key` is one of its settings.
+            pub fn is_key(key: &str) -> bool {
+                <Self as crate::config::Settings>::keys().contains(&key)
+            }
+
             /// Sets `key`, one of Kafka's names, to what `value` says.
             ///
             /// # Errors

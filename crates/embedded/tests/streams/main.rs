@@ -3,6 +3,8 @@
 mod emission;
 mod global_tables;
 mod harness;
+mod patterns;
 mod purge;
+mod queries;
 mod unsent;
 mod word_count;

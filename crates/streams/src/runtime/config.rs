@@ -1,8 +1,12 @@
 //! What an application configures, under Kafka Streams' names.
 
+use super::kafka_streams::client_error;
+use super::{ClientOverrides, Pairs};
 use crate::error::StreamsError;
 use crate::processor::Handlers;
 use riverrun_client::ClientConfig;
+use riverrun_client::admin::AdminConfig;
+use riverrun_client::consumer::ConsumerConfig;
 use std::path::PathBuf;
 
 /// `processing.guarantee`.
@@ -74,6 +78,8 @@ pub struct StreamsConfig {
     pub acceptable_recovery_lag: i64,
     /// `probing.rebalance.interval.ms`: how often the group looks whether instances have caught up.
     pub probing_rebalance_interval_ms: i64,
+    /// Settings of single kinds of clients, and of internal topics: those with prefixes.
+    pub overrides: ClientOverrides,
     /// The three exception handlers.
     pub handlers: Handlers,
 }
@@ -118,8 +124,50 @@ impl StreamsConfig {
             max_warmup_replicas: 2,
             acceptable_recovery_lag: 10_000,
             probing_rebalance_interval_ms: 600_000,
+            overrides: ClientOverrides::default(),
             handlers: Handlers::default(),
         })
+    }
+
+    /// Changes `config` of a consumer as the application wants: by what all consumers have, then by what this kind has.
+    /// What the runtime relies on stays.
+    pub(super) fn override_consumer(
+        &self,
+        config: &mut ConsumerConfig,
+        of_kind: &Pairs,
+    ) -> Result<(), StreamsError> {
+        let needed = (
+            config.group_id.clone(),
+            config.enable_auto_commit,
+            config.allow_auto_create_topics,
+            config.isolation_level,
+        );
+        for (key, value) in self.overrides.consumer.iter().chain(of_kind) {
+            config.set(key, value).map_err(client_error)?;
+        }
+        let wanted = config.isolation_level;
+        (
+            config.group_id,
+            config.enable_auto_commit,
+            config.allow_auto_create_topics,
+            config.isolation_level,
+        ) = needed;
+        if self.processing_guarantee == ProcessingGuarantee::AtLeastOnce {
+            config.isolation_level = wanted;
+        }
+        Ok(())
+    }
+
+    /// The configuration of admin clients.
+    pub(super) fn admin(&self) -> Result<AdminConfig, StreamsError> {
+        let mut config = AdminConfig {
+            client: self.client.clone(),
+            ..AdminConfig::default()
+        };
+        for (key, value) in &self.overrides.admin {
+            config.set(key, value).map_err(client_error)?;
+        }
+        Ok(config)
     }
 
     pub(super) fn commit_interval(&self) -> std::time::Duration {

@@ -7,8 +7,9 @@ use super::StreamsConfig;
 use super::directory::StateDirectory;
 use super::kafka_streams::{Shared, State, client_error};
 use super::output::topic_partition;
+use super::records::{batches, raw};
 use super::thread::{auxiliary_consumer, isolation};
-use super::worker::{batches, now_ms, raw};
+use super::worker::now_ms;
 use crate::error::StreamsError;
 use crate::processor::{Handlers, LogAndFail, TaskId};
 use crate::state::{SharedRows, StateStore, TaskStorage};
@@ -23,7 +24,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 /// No task of a partition has this number.
-const GLOBAL: TaskId = TaskId {
+pub(super) const GLOBAL: TaskId = TaskId {
     subtopology: -1,
     partition: -1,
 };
@@ -97,7 +98,12 @@ impl GlobalThread {
     fn open(setup: GlobalSetup) -> Result<Self, StreamsError> {
         let config = &setup.config;
         let name = format!("{}-GlobalStreamThread", config.application_id);
-        let consumer = auxiliary_consumer(config, &format!("{name}-consumer"), isolation(config))?;
+        let consumer = auxiliary_consumer(
+            config,
+            &format!("{name}-consumer"),
+            isolation(config),
+            &config.overrides.global_consumer,
+        )?;
         let globals: Vec<Subtopology> = global_subtopologies(&setup.topology).collect();
         let topic_of: Vec<(Arc<str>, Vec<Arc<str>>)> = globals
             .iter()
@@ -245,6 +251,7 @@ impl GlobalThread {
     async fn close(mut self, in_order: bool) -> Result<(), StreamsError> {
         let committed = if in_order { self.commit() } else { Ok(()) };
         let closed = self.task.close();
+        self.setup.rows.clear();
         if let Err(error) = self.consumer.close(Duration::from_secs(30)).await {
             tracing::warn!(%error, "the global consumer could not be closed in time");
         }

@@ -3,8 +3,10 @@
 use super::StreamsConfig;
 use super::directory::StateDirectory;
 use super::global::{self, GlobalSetup};
+use super::inbox::Inbox;
 use super::kept::note_kept;
 use super::listeners::{Listeners, StandbyUpdateListener, StateRestoreListener};
+use super::queries::{InvalidStateStore, Queried, QueryableStore};
 use super::task_registry::TaskRegistry;
 use super::thread::{StreamThread, ThreadSetup};
 use super::topics::ApplicationTopics;
@@ -13,7 +15,7 @@ use crate::state::SharedRows;
 use crate::topology::Topology;
 use parking_lot::Mutex;
 use riverrun_client::ErrorCode;
-use riverrun_client::admin::{Admin, AdminConfig};
+use riverrun_client::admin::Admin;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -59,6 +61,8 @@ pub struct KafkaStreams {
     /// Ends after the others, which read its stores.
     global_thread: Option<JoinHandle<()>>,
     listeners: Listeners,
+    /// Once it is started.
+    queried: Option<Queried>,
     shared: Arc<Shared>,
 }
 
@@ -150,6 +154,7 @@ impl KafkaStreams {
             threads: Vec::new(),
             global_thread: None,
             listeners: Listeners::default(),
+            queried: None,
             shared: Arc::new(Shared {
                 threads: Mutex::new(Vec::new()),
                 stream_threads: AtomicUsize::new(0),
@@ -202,7 +207,7 @@ impl KafkaStreams {
         getrandom::fill(&mut process_id)
             .map_err(|error| StreamsError::Other(format!("no random process id: {error}")))?;
         // A topology of global tables alone has nothing for stream threads to do.
-        let count = match topics.inputs.is_empty() && !topics.globals.is_empty() {
+        let count = match topics.has_no_tasks() && !topics.globals.is_empty() {
             true => 0,
             false => self.config.num_stream_threads,
         };
@@ -223,9 +228,10 @@ impl KafkaStreams {
                 rows: global_rows.clone(),
             })?;
         }
+        let inboxes = self.open_inboxes(count, &global_rows);
         let topics = Arc::new(topics);
         let registry = Arc::new(TaskRegistry::default());
-        for index in 0..count {
+        for (index, inbox) in inboxes.into_iter().enumerate() {
             let setup = ThreadSetup {
                 index,
                 topology: Arc::clone(&self.topology),
@@ -238,6 +244,7 @@ impl KafkaStreams {
                 global_rows: global_rows.clone(),
                 registry: Arc::clone(&registry),
                 listeners: self.listeners.clone(),
+                inbox,
             };
             if index == 0 {
                 note_kept(&setup);
@@ -250,11 +257,23 @@ impl KafkaStreams {
         Ok(())
     }
 
+    /// Where queries are left for each of `count` stream threads.
+    fn open_inboxes(&mut self, count: usize, global_rows: &SharedRows) -> Vec<Arc<Inbox>> {
+        let inboxes: Vec<Arc<Inbox>> = (0..count).map(|_| Arc::default()).collect();
+        self.queried = Some(Queried {
+            topology: Arc::clone(&self.topology),
+            application_id: Arc::from(self.config.application_id.as_str()),
+            inboxes: inboxes.clone(),
+            global_rows: global_rows.clone(),
+        });
+        inboxes
+    }
+
     /// There is something to do, and a thread that does it.
     fn check_work(&self, topics: &ApplicationTopics) -> Result<(), StreamsError> {
-        let problem = if topics.inputs.is_empty() && topics.globals.is_empty() {
+        let problem = if topics.has_no_tasks() && topics.globals.is_empty() {
             "the topology reads no topic; add a stream or a table before you build it"
-        } else if !topics.inputs.is_empty() && self.config.num_stream_threads == 0 {
+        } else if !topics.has_no_tasks() && self.config.num_stream_threads == 0 {
             "`num.stream.threads` is 0, and the topology has tasks; use at least 1"
         } else {
             return Ok(());
@@ -285,10 +304,7 @@ impl KafkaStreams {
             .build()
             .map_err(|error| StreamsError::Other(format!("cannot start a runtime: {error}")))?;
         runtime.block_on(async {
-            let config = AdminConfig {
-                client: self.config.client.clone(),
-                ..AdminConfig::default()
-            };
+            let config = self.config.admin()?;
             let admin = Admin::new(config).map_err(client_error)?;
             topics.create(&admin, &self.config).await
         })
@@ -312,6 +328,25 @@ impl KafkaStreams {
             .iter()
             .map(ToString::to_string)
             .collect()
+    }
+
+    /// A store of the tasks that this instance runs, or a global one, to be read from any thread: `S` is the type that
+    /// it was made with, such as `KeyValueStore<String, i64>`. A stream thread answers between two rounds of records; a
+    /// query waits for that, so do not call it from within an asynchronous task.
+    ///
+    /// # Errors
+    /// The topology has no such store, or the instance does not run.
+    pub fn store<S: 'static>(&self, name: &str) -> Result<QueryableStore<S>, InvalidStateStore> {
+        let Some((name, _)) = self.topology.stores.get_key_value(name) else {
+            return Err(InvalidStateStore::Unknown(Arc::from(name)));
+        };
+        let is_running = matches!(self.state(), State::Running | State::Rebalancing);
+        match &self.queried {
+            Some(queried) if is_running => {
+                Ok(QueryableStore::new(Arc::clone(name), queried.clone()))
+            }
+            _ => Err(InvalidStateStore::NotRunning(Arc::clone(name))),
+        }
     }
 
     /// Ends the threads: each commits what it has processed, closes its stores and leaves the group.

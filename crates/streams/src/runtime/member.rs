@@ -80,13 +80,16 @@ impl StreamsAssignor {
         if members.iter().all(is_own) {
             return Some(BTreeMap::new());
         }
-        let logs: Vec<(TaskId, TopicPartition)> = assignor::tasks(&self.topics.inputs, topics)
-            .into_keys()
-            .flat_map(|task| {
-                let topics = self.topics.changelogs_of(task.subtopology);
-                topics.map(move |topic| (task, TopicPartition::new(topic.clone(), task.partition)))
-            })
-            .collect();
+        let logs: Vec<(TaskId, TopicPartition)> =
+            assignor::tasks(&self.topics.inputs_among(topics.keys()), topics)
+                .into_keys()
+                .flat_map(|task| {
+                    let topics = self.topics.changelogs_of(task.subtopology);
+                    topics.map(move |topic| {
+                        (task, TopicPartition::new(topic.clone(), task.partition))
+                    })
+                })
+                .collect();
         if logs.is_empty() {
             return Some(BTreeMap::new());
         }
@@ -126,7 +129,12 @@ impl StreamsAssignor {
                 .build()
                 .map_err(|error| StreamsError::Other(format!("cannot start a runtime: {error}")))?;
             runtime.block_on(async {
-                let consumer = auxiliary_consumer(&config, &name, IsolationLevel::ReadUncommitted)?;
+                let consumer = auxiliary_consumer(
+                    &config,
+                    &name,
+                    IsolationLevel::ReadUncommitted,
+                    &config.overrides.restore_consumer,
+                )?;
                 let ends =
                     tokio::time::timeout(ENDS_TIMEOUT, consumer.end_offsets(&partitions)).await;
                 if let Err(error) = consumer.close(ENDS_TIMEOUT).await {
@@ -176,7 +184,7 @@ impl PartitionAssignor for StreamsAssignor {
 
     fn assign(&self, topics: &Topics, members: &[Member]) -> Vec<Assignment> {
         let group = Group {
-            inputs: &self.topics.inputs,
+            inputs: &self.topics.inputs_among(topics.keys()),
             topics,
             members,
             stateful: &self.topics.stateful(),

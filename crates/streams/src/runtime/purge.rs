@@ -5,7 +5,7 @@ use super::StreamsConfig;
 use super::kafka_streams::client_error;
 use crate::error::StreamsError;
 use riverrun_client::TopicPartition;
-use riverrun_client::admin::{Admin, AdminConfig};
+use riverrun_client::admin::Admin;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 /// Deletes records of repartition topics, one request at a time, beside the work of the thread.
 pub(super) struct Purge {
-    client: riverrun_client::ClientConfig,
+    config: Arc<StreamsConfig>,
     /// Made with the first request.
     admin: Option<Arc<Admin>>,
     interval: Duration,
@@ -22,9 +22,9 @@ pub(super) struct Purge {
 }
 
 impl Purge {
-    pub(super) fn new(config: &StreamsConfig) -> Self {
+    pub(super) fn new(config: &Arc<StreamsConfig>) -> Self {
         Self {
-            client: config.client.clone(),
+            config: Arc::clone(config),
             admin: None,
             interval: Duration::from_millis(config.repartition_purge_interval_ms),
             last: Instant::now(),
@@ -50,10 +50,7 @@ impl Purge {
         let admin = match &self.admin {
             Some(admin) => Arc::clone(admin),
             None => {
-                let config = AdminConfig {
-                    client: self.client.clone(),
-                    ..AdminConfig::default()
-                };
+                let config = self.config.admin()?;
                 let admin = Arc::new(Admin::new(config).map_err(client_error)?);
                 self.admin = Some(Arc::clone(&admin));
                 admin

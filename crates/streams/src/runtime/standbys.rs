@@ -84,7 +84,12 @@ impl Standbys {
                 config.application_id,
                 self.setup.index + 1
             );
-            self.consumer = Some(auxiliary_consumer(config, &name, isolation(config))?);
+            self.consumer = Some(auxiliary_consumer(
+                config,
+                &name,
+                isolation(config),
+                &config.overrides.restore_consumer,
+            )?);
         }
         let Some(consumer) = &mut self.consumer else {
             return Ok(());

@@ -1,6 +1,7 @@
 //! A stream thread: polls, processes, commits, until it is asked to end.
 
 use super::directory::StateDirectory;
+use super::inbox::{Answering, Inbox};
 use super::kafka_streams::{Shared, State, client_error};
 use super::listeners::Listeners;
 use super::member::{StreamsAssignor, Told};
@@ -10,7 +11,7 @@ use super::restore::Restorer;
 use super::task_registry::TaskRegistry;
 use super::topics::ApplicationTopics;
 use super::worker::Worker;
-use super::{ProcessingGuarantee, StreamsConfig};
+use super::{Pairs, ProcessingGuarantee, StreamsConfig};
 use crate::error::StreamsError;
 use crate::state::SharedRows;
 use crate::topology::Topology;
@@ -41,6 +42,8 @@ pub(super) struct ThreadSetup {
     pub(super) global_rows: SharedRows,
     pub(super) registry: Arc<TaskRegistry>,
     pub(super) listeners: Listeners,
+    /// What other threads ask.
+    pub(super) inbox: Arc<Inbox>,
 }
 
 /// A stream thread.
@@ -99,6 +102,7 @@ impl StreamThread {
     pub(super) fn run(setup: ThreadSetup) {
         let shared = Arc::clone(&setup.shared);
         let index = setup.index;
+        let _answering = Answering(Arc::clone(&setup.inbox));
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
@@ -141,15 +145,18 @@ impl StreamThread {
         }
         let (sender, news) = mpsc::unbounded_channel();
         let mut consumer = consumer(setup, &thread_name, sender.clone())?;
+        let overrides = &config.overrides.restore_consumer;
         let restore_name = format!("{thread_name}-restore-consumer");
+        let uncommitted = IsolationLevel::ReadUncommitted;
         let restorer = Restorer::new(
-            auxiliary_consumer(config, &restore_name, isolation(config))?,
-            auxiliary_consumer(config, &restore_name, IsolationLevel::ReadUncommitted)?,
+            auxiliary_consumer(config, &restore_name, isolation(config), overrides)?,
+            auxiliary_consumer(config, &restore_name, uncommitted, overrides)?,
             Arc::clone(&setup.listeners.restore),
         );
         consumer.set_rebalance_listener(Listener { news: sender });
-        consumer
-            .subscribe(setup.topics.subscription())
+        setup
+            .topics
+            .subscribe(&mut consumer)
             .map_err(client_error)?;
         let output = Output::new(producer, is_transactional);
         let worker = Worker::new(setup, output, restorer, consumer.group_membership());
@@ -194,6 +201,7 @@ impl StreamThread {
             // Stores of tasks that are to run here go first.
             idle = self.worker.is_restoring() || !self.worker.follow().await?;
             for _ in 0..ROUNDS {
+                self.worker.answer();
                 let processed = self.worker.process(records_a_round).await?;
                 if processed == 0 {
                     break;
@@ -234,11 +242,13 @@ impl StreamThread {
             news,
             ..
         } = self;
+        let inbox = Arc::clone(&self.setup.inbox);
         let mut polling = std::pin::pin!(consumer.poll(timeout));
         let polled = loop {
             tokio::select! {
                 biased;
                 Some(told) = news.recv() => hear(worker, told).await?,
+                () = inbox.wait() => worker.answer(),
                 polled = &mut polling => break polled,
             }
         };
@@ -395,6 +405,7 @@ fn consumer(
     config.session_timeout_ms = streams.session_timeout_ms;
     config.heartbeat_interval_ms = streams.heartbeat_interval_ms;
     config.isolation_level = isolation(streams);
+    streams.override_consumer(&mut config, &streams.overrides.main_consumer)?;
     let assignor = StreamsAssignor::new(setup, news);
     config.assignors = vec![Assignor::Other(Arc::new(assignor))];
     Consumer::new(config).map_err(client_error)
@@ -413,6 +424,7 @@ pub(super) fn auxiliary_consumer(
     streams: &StreamsConfig,
     client_id: &str,
     isolation: IsolationLevel,
+    overrides: &Pairs,
 ) -> Result<Consumer, StreamsError> {
     let mut config = ConsumerConfig {
         client: streams.client.clone(),
@@ -427,6 +439,7 @@ pub(super) fn auxiliary_consumer(
     config.auto_offset_reset = OffsetReset::None;
     config.max_poll_records = streams.max_poll_records;
     config.isolation_level = isolation;
+    streams.override_consumer(&mut config, overrides)?;
     Consumer::new(config).map_err(client_error)
 }
 
@@ -445,6 +458,10 @@ fn producer(
         .set("client.id", &format!("{thread}-producer"))
         .map_err(client_error)?;
     config.linger_ms = streams.linger_ms;
+    config.transaction_timeout_ms = streams.transaction_timeout_ms;
+    for (key, value) in &streams.overrides.producer {
+        config.set(key, value).map_err(client_error)?;
+    }
     if streams.processing_guarantee == ProcessingGuarantee::ExactlyOnceV2 {
         let process = riverrun_client::Uuid::from_bytes(process_id);
         config.transactional_id = Some(format!(
@@ -452,7 +469,6 @@ fn producer(
             streams.application_id,
             index + 1
         ));
-        config.transaction_timeout_ms = streams.transaction_timeout_ms;
         config.delivery_timeout_ms = i32::MAX as u64;
     }
     Producer::new(config).map_err(client_error)

@@ -2,11 +2,15 @@
 //! starts.
 
 use super::StreamsConfig;
+use super::kafka_streams::client_error;
 use crate::assignor::InputTopics;
 use crate::error::StreamsError;
-use crate::topology::{NodeKind, SinkTopic, SourceTopics, Topology, changelog_topic};
-use riverrun_client::ErrorCode;
+use crate::processor::TaskId;
+use crate::topology::{NodeKind, SinkTopic, SourceTopics, Topology, changelog_topic, whole_names};
+use regex_lite::Regex;
 use riverrun_client::admin::{Admin, NewTopic};
+use riverrun_client::consumer::Consumer;
+use riverrun_client::{Error, ErrorCode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -15,6 +19,10 @@ use std::sync::Arc;
 pub(super) struct ApplicationTopics {
     /// Input topics of each sub-topology that has tasks.
     pub(super) inputs: InputTopics,
+    /// Patterns of sources, with their sub-topologies.
+    pub(super) patterns: Vec<(i32, Regex)>,
+    /// How the names of the application's own topics begin.
+    own_prefix: String,
     /// Topics that fill global stores.
     pub(super) globals: BTreeSet<String>,
     /// Topics that each sub-topology writes.
@@ -31,7 +39,10 @@ impl ApplicationTopics {
     /// The topics of `topology`.
     pub(super) fn of(topology: &Topology, config: &StreamsConfig) -> Result<Self, StreamsError> {
         let application_id = &config.application_id;
-        let mut topics = Self::default();
+        let mut topics = Self {
+            own_prefix: format!("{application_id}-"),
+            ..Self::default()
+        };
         for (name, internal) in &topology.internal_topics {
             topics.repartitions.insert(
                 format!("{application_id}-{name}"),
@@ -60,10 +71,9 @@ impl ApplicationTopics {
                         topics: SourceTopics::Pattern(pattern),
                         ..
                     } => {
-                        return Err(StreamsError::Other(format!(
-                            "a source reads the topics that match `{pattern}`; name them: patterns run in the test \
-                             driver only"
-                        )));
+                        let pattern = whole_names(pattern)
+                            .map_err(|error| StreamsError::Other(error.to_string()))?;
+                        topics.patterns.push((number, pattern));
                     }
                     NodeKind::Sink(SinkTopic::Named(name)) => {
                         topics
@@ -92,6 +102,11 @@ impl ApplicationTopics {
         Ok(topics)
     }
 
+    /// Whether there is nothing to read but global topics.
+    pub(super) fn has_no_tasks(&self) -> bool {
+        self.inputs.is_empty() && self.patterns.is_empty()
+    }
+
     /// Whether the application makes the topic to partition records anew.
     pub(super) fn is_repartition(&self, topic: &str) -> bool {
         self.repartitions.contains_key(topic)
@@ -110,14 +125,82 @@ impl ApplicationTopics {
             .flat_map(BTreeMap::keys)
     }
 
+    /// Subscribes to the inputs: by names, or by a pattern, so that topics that are made later come with a rebalance.
+    pub(super) fn subscribe(&self, consumer: &mut Consumer) -> Result<(), Error> {
+        if self.patterns.is_empty() {
+            return consumer.subscribe(self.subscription());
+        }
+        let names = self.subscription();
+        let names = names.iter().map(|name| regex_lite::escape(name));
+        let patterns = self.patterns.iter();
+        let patterns = patterns.map(|(_, pattern)| pattern.as_str().to_owned());
+        let alternatives: Vec<String> = names.chain(patterns).collect();
+        consumer.subscribe_pattern(&alternatives.join("|"))
+    }
+
+    /// The sub-topology that reads a topic.
+    pub(super) fn subtopology_of(&self, topic: &str) -> Option<i32> {
+        let mut named = self.inputs.iter();
+        if let Some((number, _)) = named.find(|(_, topics)| topics.contains(topic)) {
+            return Some(*number);
+        }
+        let is_own = topic
+            .strip_prefix(&self.own_prefix)
+            .is_some_and(|name| name.ends_with("-changelog") || name.ends_with("-repartition"));
+        if is_own || self.globals.contains(topic) {
+            return None;
+        }
+        let mut patterns = self.patterns.iter();
+        let matching = patterns.find(|(_, pattern)| pattern.is_match(topic));
+        matching.map(|(number, _)| *number)
+    }
+
+    /// The input topics of each sub-topology, with those of `existing` that match a pattern.
+    pub(super) fn inputs_among<'a>(
+        &self,
+        existing: impl IntoIterator<Item = &'a String>,
+    ) -> InputTopics {
+        let mut inputs = self.inputs.clone();
+        if self.patterns.is_empty() {
+            return inputs;
+        }
+        for topic in existing {
+            if let Some(number) = self.subtopology_of(topic) {
+                inputs.entry(number).or_default().insert(topic.clone());
+            }
+        }
+        inputs
+    }
+
     /// All input topics.
-    pub(super) fn subscription(&self) -> BTreeSet<String> {
+    fn subscription(&self) -> BTreeSet<String> {
         self.inputs.values().flatten().cloned().collect()
     }
 
     /// Makes the topics that the application needs for itself. Those that are there must have the right number of
     /// partitions.
     pub(super) async fn create(
+        &self,
+        admin: &Admin,
+        config: &StreamsConfig,
+    ) -> Result<BTreeMap<Arc<str>, i32>, StreamsError> {
+        if self.patterns.is_empty() {
+            return self.create_for_inputs(admin, config).await;
+        }
+        let existing = admin.list_topics().await.map_err(client_error)?;
+        let existing: Vec<String> = existing
+            .into_iter()
+            .filter(|topic| !topic.is_internal)
+            .map(|topic| topic.name)
+            .collect();
+        let with_matching = Self {
+            inputs: self.inputs_among(&existing),
+            ..self.clone()
+        };
+        with_matching.create_for_inputs(admin, config).await
+    }
+
+    async fn create_for_inputs(
         &self,
         admin: &Admin,
         config: &StreamsConfig,
@@ -136,20 +219,29 @@ impl ApplicationTopics {
                 .flatten()
                 .filter_map(|topic| counts.get(topic))
                 .max();
-            for (name, configs) in changelogs {
-                wanted.push(new_topic(
-                    name,
-                    tasks.copied().unwrap_or(1),
-                    configs,
-                    config,
-                ));
+            let pattern = self.patterns.iter().find(|(of, _)| of == number);
+            if let (None, Some((_, pattern)), Some(name)) =
+                (tasks, pattern, changelogs.keys().next())
+            {
+                return Err(StreamsError::Other(format!(
+                    "no topic matches `{pattern}` yet, so that nobody knows how many partitions `{name}` needs; make \
+                     a topic before the application starts"
+                )));
             }
+            let count = tasks.copied().unwrap_or(1);
+            for (name, configs) in changelogs {
+                wanted.push(new_topic(name, count, configs, config));
+            }
+        }
+        for topic in &wanted {
+            let count = topic.partition_count.unwrap_or(1);
+            counts.insert(topic.name.clone(), count);
         }
         let created = admin.create_topics(&wanted).await;
         for topic in &wanted {
             match created.get(&topic.name) {
                 Some(Ok(_)) => {}
-                Some(Err(riverrun_client::Error::Refused {
+                Some(Err(Error::Refused {
                     code: ErrorCode::TopicAlreadyExists,
                     ..
                 })) => {
@@ -188,7 +280,7 @@ impl ApplicationTopics {
                 };
                 let is_unknown = matches!(
                     error,
-                    riverrun_client::Error::Refused {
+                    Error::Refused {
                         code: ErrorCode::UnknownTopicOrPartition,
                         ..
                     }
@@ -308,6 +400,28 @@ fn copartitioned(topology: &Topology, application_id: &str) -> Vec<BTreeSet<Stri
         .collect()
 }
 
+/// Whether a task of this partition, which a topic that was made later needs, has changelogs.
+pub(super) fn check_changelogs(
+    topics: &ApplicationTopics,
+    counts: &BTreeMap<Arc<str>, i32>,
+    task_id: TaskId,
+) -> Result<(), StreamsError> {
+    let changelogs = topics.changelogs.get(&task_id.subtopology);
+    for name in changelogs.into_iter().flat_map(BTreeMap::keys) {
+        let Some(count) = counts.get(name.as_str()) else {
+            continue;
+        };
+        if task_id.partition >= *count {
+            return Err(StreamsError::Other(format!(
+                "an input topic has partition {}, and internal topic `{name}` has {count} partitions only; reset the \
+                 application, or give its inputs as many as at its first start",
+                task_id.partition
+            )));
+        }
+    }
+    Ok(())
+}
+
 fn new_topic(
     name: &str,
     partitions: i32,
@@ -316,7 +430,11 @@ fn new_topic(
 ) -> NewTopic {
     NewTopic {
         replication_factor: config.replication_factor,
-        configs: configs.clone(),
+        configs: configs
+            .iter()
+            .chain(&config.overrides.topic)
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect(),
         ..NewTopic::new(name).partitions(partitions)
     }
 }

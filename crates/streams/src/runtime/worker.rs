@@ -7,10 +7,11 @@ use super::member::Told;
 use super::output::{Output, ask_about, topic_partition};
 use super::patience::Patience;
 use super::purge::Purge;
-use super::restore::{LoggedStore, NotBegun, Restorer, headers};
+use super::records::{batches, raw};
+use super::restore::{LoggedStore, NotBegun, Restorer};
 use super::standbys::Standbys;
 use super::thread::ThreadSetup;
-use crate::assignor::InputTopics;
+use super::topics::check_changelogs;
 use crate::error::StreamsError;
 use crate::formats::commit_metadata::CommitMetadata;
 use crate::formats::group::AssignmentError;
@@ -18,7 +19,7 @@ use crate::processor::{PunctuationType, TaskId};
 use crate::state::{CacheBudget, StateStore, StoreFault, TaskStorage};
 use crate::task::{CommittableOffset, Input, Task};
 use crate::topology::{
-    BuiltTask, RawRecord, SourceTopics, Subtopology, TaskStores, Topology, changelog_topic,
+    BuiltTask, SourceTopics, Subtopology, TaskStores, Topology, changelog_topic,
 };
 use riverrun_client::TopicPartition;
 use riverrun_client::consumer::{CommittedOffset, Consumer, GroupMembership, Offsets, OwnedRecord};
@@ -106,19 +107,13 @@ impl Worker {
         })
     }
 
-    fn inputs(&self) -> &InputTopics {
-        &self.setup.topics.inputs
-    }
-
     /// The task that reads `partition`.
     fn task_of(&self, partition: &TopicPartition) -> Option<TaskId> {
-        self.inputs()
-            .iter()
-            .find(|(_, topics)| topics.contains(&partition.topic))
-            .map(|(subtopology, _)| TaskId {
-                subtopology: *subtopology,
-                partition: partition.partition,
-            })
+        let subtopology = self.setup.topics.subtopology_of(&partition.topic)?;
+        Some(TaskId {
+            subtopology,
+            partition: partition.partition,
+        })
     }
 
     /// These partitions are the thread's now, and so are the tasks that read them. They process once they are restored.
@@ -131,6 +126,13 @@ impl Worker {
         for task_id in tasks {
             if !self.tasks.contains_key(&task_id) {
                 self.waiting.entry(task_id).or_default();
+            }
+        }
+        // A topic that matches a pattern may come to a task that processes.
+        for partition in partitions {
+            let task_id = self.task_of(partition);
+            if let Some(task) = task_id.and_then(|task_id| self.tasks.get_mut(&task_id)) {
+                task.add_input(&partition.topic, partition.partition);
             }
         }
     }
@@ -383,6 +385,10 @@ impl Worker {
         let mut task = Task::new(task_id, application_id, handlers, built, inputs);
         task.context().partition_counts = setup.counts.clone();
         task.set_max_task_idle_ms(setup.config.max_task_idle_ms);
+        let own = self.partitions.iter();
+        for partition in own.filter(|name| self.task_of(name) == Some(task_id)) {
+            task.add_input(&partition.topic, partition.partition);
+        }
         task
     }
 
@@ -396,6 +402,7 @@ impl Worker {
             .ok_or_else(|| {
                 StreamsError::Other(format!("there is no sub-topology for task {task_id}"))
             })?;
+        check_changelogs(&self.setup.topics, &self.setup.counts, task_id)?;
         let directory: &StateDirectory = &self.setup.directory;
         let topology: &Topology = &self.setup.topology;
         let instantiate = || {
@@ -451,6 +458,11 @@ impl Worker {
             }
         }
         Ok(())
+    }
+
+    /// Answers what other threads ask of the tasks that process.
+    pub(super) fn answer(&self) {
+        self.setup.inbox.answer(&self.tasks);
     }
 
     /// Tells the tasks what the brokers have of their inputs that was not polled yet.
@@ -626,6 +638,19 @@ impl Worker {
             self.partitions.remove(partition);
         }
         for task_id in tasks {
+            // A topic was deleted, or matches no more: the task goes on with its others.
+            if self
+                .partitions
+                .iter()
+                .any(|name| self.task_of(name) == Some(task_id))
+            {
+                if let Some(task) = self.tasks.get_mut(&task_id) {
+                    for partition in partitions {
+                        task.remove_input(&partition.topic, partition.partition);
+                    }
+                }
+                continue;
+            }
             if let Some(task) = self.tasks.remove(&task_id) {
                 self.close(task_id, task, Task::close)?;
             }
@@ -704,38 +729,6 @@ impl Worker {
 /// Whether the stores are open elsewhere.
 fn is_locked(error: &StreamsError) -> bool {
     matches!(error.store_fault(), Some(StoreFault::Locked))
-}
-
-/// Records by partition.
-pub(super) fn batches(
-    records: Vec<OwnedRecord>,
-) -> BTreeMap<Arc<TopicPartition>, Vec<OwnedRecord>> {
-    let mut batches: BTreeMap<Arc<TopicPartition>, Vec<OwnedRecord>> = BTreeMap::new();
-    for record in records {
-        batches
-            .entry(Arc::clone(&record.partition))
-            .or_default()
-            .push(record);
-    }
-    batches
-}
-
-/// Records of a partition as sources take them.
-pub(super) fn raw(
-    partition: &TopicPartition,
-    records: Vec<OwnedRecord>,
-) -> impl Iterator<Item = RawRecord> {
-    let topic: Arc<str> = Arc::from(partition.topic.as_str());
-    let index = partition.partition;
-    records.into_iter().map(move |record| RawRecord {
-        topic: Arc::clone(&topic),
-        partition: index,
-        offset: record.offset,
-        timestamp_ms: record.timestamp_ms,
-        key: record.key,
-        value: record.value,
-        headers: headers(record.headers),
-    })
 }
 
 /// The topic that has the changes of a store, and whether it is an input of the application.

@@ -50,6 +50,11 @@ impl SharedRows {
         }
     }
 
+    /// The stores are closed: nobody reads them any more, and another process may open them.
+    pub(crate) fn clear(&self) {
+        self.0.lock().clear();
+    }
+
     /// Whether `store` is shared.
     pub(crate) fn contains(&self, store: &str) -> bool {
         self.0.lock().contains_key(store)

@@ -1,6 +1,7 @@
 //! Nodes, edges and stores, as the DSL and the Processor API add them.
 
 use super::sink::{Sink, SinkTarget};
+use super::source::whole_names;
 use super::{Consumed, Instantiation, Produced, TopicNameExtractor, TopologyError, TypedSource};
 use crate::error::StreamsError;
 use crate::processor::{BuiltNode, FnNode, Outputs, Processor, ProcessorNode, TypedProcessorNode};
@@ -459,8 +460,17 @@ impl Topology {
     }
 
     fn check_topics(&self, name: &str, topics: &SourceTopics) -> Result<(), TopologyError> {
-        let SourceTopics::Named(topics) = topics else {
-            return Ok(());
+        let topics = match topics {
+            SourceTopics::Named(topics) => topics,
+            SourceTopics::Pattern(pattern) => {
+                let matched = whole_names(pattern);
+                return matched
+                    .map(|_| ())
+                    .map_err(|error| TopologyError::Operator {
+                        operator: name.to_owned(),
+                        problem: format!("`{pattern}` is no regular expression: {error}"),
+                    });
+            }
         };
         if topics.is_empty() {
             return Err(TopologyError::NoTopics {

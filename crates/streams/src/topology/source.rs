@@ -6,9 +6,15 @@ use crate::processor::{Outputs, TaskContext};
 use crate::record::{Data, Record, RecordContext};
 use crate::serde::{DefaultSerde, SerdeRef};
 use bytes::Bytes;
+use regex_lite::Regex;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
+
+/// Matches the topics whose whole names a pattern of a source describes.
+pub(crate) fn whole_names(pattern: &str) -> Result<Regex, regex_lite::Error> {
+    Regex::new(&format!("^(?:{pattern})$"))
+}
 
 /// A record as a consumer gives it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use riverrun_streams::dsl::{Branched, StreamsBuilder};
 use riverrun_streams::record::Record;
 use riverrun_streams::test_driver::TopologyTestDriver;
+use riverrun_streams::topology::Consumed;
 
 type Error = Box<dyn std::error::Error>;
 
@@ -81,6 +82,35 @@ fn null_is_refused_by_a_type_that_cannot_be_null() -> Result<(), Error> {
         error.to_string(),
         "cannot read a record (node `KSTREAM-SOURCE-0000000000`, topic `in`, partition 0, offset 0): key: it is null, \
          and `String` cannot be; read it as `Option<String>`"
+    );
+    Ok(())
+}
+
+#[test]
+fn topics_that_match_a_pattern_are_read() -> Result<(), Error> {
+    let builder = StreamsBuilder::new();
+    builder
+        .stream_pattern::<String, i64>("in-[a-z]+", Consumed::default())
+        .to("out");
+    let driver = TopologyTestDriver::new(&builder.build()?)?;
+    for (topic, value) in [("in-one", 1), ("in-two", 2)] {
+        let input = driver.input_topic::<String, i64>(topic);
+        input.pipe("k".to_owned(), value, 0)?;
+    }
+    let read = driver
+        .output_topic::<String, i64>("out")
+        .read_key_values()?;
+    assert_eq!(read, [("k".to_owned(), 1), ("k".to_owned(), 2)]);
+    let other = driver.input_topic::<String, i64>("begin-one");
+    assert!(other.pipe("k".to_owned(), 3, 0).is_err());
+    let builder = StreamsBuilder::new();
+    builder
+        .stream_pattern::<String, i64>("in-(", Consumed::default())
+        .to("out");
+    let error = builder.build().expect_err("it does not end").to_string();
+    assert!(
+        error.starts_with("`KSTREAM-SOURCE-0000000000`: `in-(` is no regular expression"),
+        "{error}"
     );
     Ok(())
 }

@@ -1,0 +1,73 @@
+//! Questions to a stream thread: other threads leave them, and it answers between two rounds of records.
+
+use crate::processor::TaskId;
+use crate::task::Task;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// How many questions may wait for a thread.
+pub(super) const MAX_WAITING: usize = 1024;
+
+/// Something to be asked of the tasks of a thread that process. Dropped unasked when the thread ends.
+pub(super) type Question = Box<dyn FnOnce(&BTreeMap<TaskId, Task>) + Send>;
+
+/// The questions that wait for a thread.
+#[derive(Default)]
+pub(super) struct Inbox {
+    waiting: Mutex<Waiting>,
+    came: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    questions: VecDeque<Question>,
+    is_closed: bool,
+}
+
+impl Inbox {
+    /// Leaves a question; false when too many wait. A thread that has ended drops it.
+    pub(super) fn leave(&self, question: Question) -> bool {
+        let mut waiting = self.waiting.lock();
+        if waiting.is_closed {
+            return true;
+        }
+        if waiting.questions.len() >= MAX_WAITING {
+            return false;
+        }
+        waiting.questions.push_back(question);
+        drop(waiting);
+        self.came.notify_one();
+        true
+    }
+
+    /// Waits until questions have come.
+    pub(super) async fn wait(&self) {
+        self.came.notified().await;
+    }
+
+    /// Answers those that wait.
+    pub(super) fn answer(&self, tasks: &BTreeMap<TaskId, Task>) {
+        let questions = std::mem::take(&mut self.waiting.lock().questions);
+        for question in questions {
+            question(tasks);
+        }
+    }
+
+    /// Nobody answers any more.
+    fn close(&self) {
+        let mut waiting = self.waiting.lock();
+        waiting.is_closed = true;
+        waiting.questions.clear();
+    }
+}
+
+/// Held by the thread that answers: whichever way it ends, nobody waits for it any longer.
+pub(super) struct Answering(pub(super) Arc<Inbox>);
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}

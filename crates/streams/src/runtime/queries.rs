@@ -1,0 +1,364 @@
+//! Interactive queries: the stores of a running instance, read from any thread of the process.
+//!
+//! A store is its stream thread's own and is read without locks there. So a query is a function that goes to the
+//! thread, which calls it between two rounds of records: it sees every record that was processed before, those in
+//! caches too, and none in part. Processing pays nothing when nobody asks; a query takes as long as the round, or the
+//! commit, that it meets. The rows of global stores are shared between threads, and read by who asks.
+
+use super::global;
+use super::inbox::{Inbox, MAX_WAITING};
+use crate::error::StreamsError;
+use crate::processor::TaskId;
+use crate::serde::Windowed;
+use crate::state::{
+    Direction, KeyValueStore, Plain, ReadOnly, SessionStore, SharedRows, VersionedKeyValueStore,
+    VersionedRecord, WindowStore,
+};
+use crate::task::Task;
+use crate::topology::Topology;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::RangeInclusive;
+use std::sync::{Arc, mpsc};
+
+/// Why a store cannot be queried.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidStateStore {
+    /// The topology has no such store.
+    #[error("the topology has no state store `{0}`")]
+    Unknown(Arc<str>),
+    /// The instance does not run.
+    #[error("state store `{0}` cannot be queried: the instance is not running")]
+    NotRunning(Arc<str>),
+    /// No task of this instance has it now.
+    #[error(
+        "no task of this instance has state store `{0}` now: it is being restored, or it may have migrated to another \
+         instance"
+    )]
+    Migrated(Arc<str>),
+    /// It is of another type.
+    #[error("state store `{store}` is no `{kind}`; ask for the type that it was made with")]
+    OtherType {
+        /// Its name.
+        store: Arc<str>,
+        /// The type that was asked for.
+        kind: &'static str,
+    },
+    /// A thread has not got round to the questions before.
+    #[error("{MAX_WAITING} queries wait for a stream thread; ask again later")]
+    Busy,
+    /// The store or a serde failed.
+    #[error("{0}")]
+    Failed(#[from] StreamsError),
+}
+
+/// What queries need of an instance.
+#[derive(Clone)]
+pub(super) struct Queried {
+    pub(super) topology: Arc<Topology>,
+    pub(super) application_id: Arc<str>,
+    /// Of each stream thread.
+    pub(super) inboxes: Vec<Arc<Inbox>>,
+    pub(super) global_rows: SharedRows,
+}
+
+/// A store of a running instance, of type `S`: that of each task which it runs, or a global one. It can only be read.
+///
+/// ```no_run
+/// use riverrun_streams::runtime::KafkaStreams;
+/// use riverrun_streams::state::KeyValueStore;
+///
+/// # fn ask(streams: &KafkaStreams) -> Result<(), Box<dyn std::error::Error>> {
+/// let counts = streams.store::<KeyValueStore<String, i64>>("counts")?;
+/// println!("{:?}", counts.get("word".to_owned())?);
+/// # Ok(())
+/// # }
+/// ```
+pub struct QueryableStore<S> {
+    name: Arc<str>,
+    partition: Option<i32>,
+    queried: Queried,
+    store: PhantomData<fn() -> S>,
+}
+
+impl<S> fmt::Debug for QueryableStore<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueryableStore")
+            .field("name", &self.name)
+            .field("partition", &self.partition)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a task has answered; none when its store is of another type.
+type Answered<R> = Vec<(TaskId, Option<R>)>;
+
+impl<S: 'static> QueryableStore<S> {
+    pub(super) fn new(name: Arc<str>, queried: Queried) -> Self {
+        Self {
+            name,
+            partition: None,
+            queried,
+            store: PhantomData,
+        }
+    }
+
+    /// Only the store of the task of this partition is asked.
+    #[must_use]
+    pub fn with_partition(mut self, partition: i32) -> Self {
+        self.partition = Some(partition);
+        self
+    }
+
+    /// Calls `ask` with the store of each task, in the threads that they belong to, and waits for the answers: they
+    /// come in the order of the tasks. Do not wait for anything in `ask`: it holds up the thread.
+    ///
+    /// # Errors
+    /// No task has the store, it is of another type, or too many queries wait.
+    pub fn query<R: Send + 'static>(
+        &self,
+        ask: impl Fn(&mut ReadOnly<'_, S>) -> R + Send + Sync + 'static,
+    ) -> Result<Vec<(TaskId, R)>, InvalidStateStore> {
+        let is_global = self.queried.topology.stores[&self.name].is_global;
+        let answered = match is_global {
+            true => self.ask_global(&ask)?,
+            false => self.ask_threads(ask)?,
+        };
+        if answered.is_empty() {
+            return Err(InvalidStateStore::Migrated(Arc::clone(&self.name)));
+        }
+        let answers: Option<Vec<(TaskId, R)>> = answered
+            .into_iter()
+            .map(|(task_id, answer)| Some((task_id, answer?)))
+            .collect();
+        answers.ok_or_else(|| InvalidStateStore::OtherType {
+            store: Arc::clone(&self.name),
+            kind: std::any::type_name::<S>(),
+        })
+    }
+
+    fn ask_global<R>(
+        &self,
+        ask: &impl Fn(&mut ReadOnly<'_, S>) -> R,
+    ) -> Result<Answered<R>, InvalidStateStore> {
+        let Queried {
+            topology,
+            application_id,
+            global_rows,
+            ..
+        } = &self.queried;
+        if !global_rows.contains(&self.name) {
+            return Ok(Vec::new());
+        }
+        let stores = global::readers(topology, application_id, global_rows)?;
+        let store = stores.typed::<S>(&self.name);
+        let answer = store.map(|store| ask(&mut ReadOnly::new(&mut store.borrow_mut())));
+        Ok(vec![(global::GLOBAL, answer)])
+    }
+
+    fn ask_threads<R: Send + 'static>(
+        &self,
+        ask: impl Fn(&mut ReadOnly<'_, S>) -> R + Send + Sync + 'static,
+    ) -> Result<Answered<R>, InvalidStateStore> {
+        let ask = Arc::new(ask);
+        let (answer, answers) = mpsc::channel();
+        for inbox in &self.queried.inboxes {
+            let (name, partition) = (Arc::clone(&self.name), self.partition);
+            let (ask, answer) = (Arc::clone(&ask), answer.clone());
+            let is_left = inbox.leave(Box::new(move |tasks| {
+                let answered = ask_tasks(tasks, &name, partition, &*ask);
+                // Who asked may have given up.
+                let _ = answer.send(answered);
+            }));
+            if !is_left {
+                return Err(InvalidStateStore::Busy);
+            }
+        }
+        drop(answer);
+        // The end of a thread drops its question, and with it the way to answer.
+        let mut answered: Answered<R> = answers.iter().flatten().collect();
+        answered.sort_by_key(|(task_id, _)| *task_id);
+        Ok(answered)
+    }
+
+    /// The first of the tasks' answers that is one.
+    fn find<R: Send + 'static>(
+        &self,
+        ask: impl Fn(&mut ReadOnly<'_, S>) -> Result<Option<R>, StreamsError> + Send + Sync + 'static,
+    ) -> Result<Option<R>, InvalidStateStore> {
+        for (_, answer) in self.query(ask)? {
+            if let Some(found) = answer? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The tasks' answers, one after the other.
+    fn collect<R: Send + 'static>(
+        &self,
+        ask: impl Fn(&mut ReadOnly<'_, S>) -> Result<Vec<R>, StreamsError> + Send + Sync + 'static,
+    ) -> Result<Vec<R>, InvalidStateStore> {
+        let mut collected = Vec::new();
+        for (_, answer) in self.query(ask)? {
+            collected.extend(answer?);
+        }
+        Ok(collected)
+    }
+}
+
+fn ask_tasks<S: 'static, R>(
+    tasks: &BTreeMap<TaskId, Task>,
+    name: &Arc<str>,
+    partition: Option<i32>,
+    ask: &impl Fn(&mut ReadOnly<'_, S>) -> R,
+) -> Answered<R> {
+    tasks
+        .iter()
+        .filter(|(task_id, task)| {
+            partition.is_none_or(|partition| partition == task_id.partition)
+                && task.stores().contains_key(name)
+        })
+        .map(|(task_id, task)| {
+            let store = task.typed_stores().typed::<S>(name);
+            let answer = store.map(|store| ask(&mut ReadOnly::new(&mut store.borrow_mut())));
+            (*task_id, answer)
+        })
+        .collect()
+}
+
+/// What is asked for, and what is answered, goes from thread to thread.
+pub trait Queryable: Send + Sync + 'static {}
+
+impl<T: Send + Sync + 'static> Queryable for T {}
+
+impl<K: Queryable, V: Queryable> QueryableStore<KeyValueStore<K, V>> {
+    /// The value of `key`.
+    ///
+    /// # Errors
+    /// As `query`, or the store or a serde failed.
+    pub fn get(&self, key: K) -> Result<Option<V>, InvalidStateStore> {
+        self.find(move |store| store.get_as::<Plain>(&key))
+    }
+
+    /// The rows of keys from the first to the last, both included, whose serialized forms are so ordered; task after
+    /// task.
+    ///
+    /// # Errors
+    /// As `get`.
+    pub fn range(&self, from: Option<K>, to: Option<K>) -> Result<Vec<(K, V)>, InvalidStateStore> {
+        self.collect(move |store| {
+            store
+                .range_as::<Plain>(from.as_ref(), to.as_ref(), Direction::Forward)?
+                .collect()
+        })
+    }
+
+    /// All rows, task after task.
+    ///
+    /// # Errors
+    /// As `get`.
+    pub fn all(&self) -> Result<Vec<(K, V)>, InvalidStateStore> {
+        self.range(None, None)
+    }
+
+    /// About how many rows there are.
+    ///
+    /// # Errors
+    /// As `get`.
+    pub fn approximate_num_entries(&self) -> Result<u64, InvalidStateStore> {
+        let counts = self.query(|store| store.approximate_num_entries())?;
+        Ok(counts.into_iter().map(|(_, count)| count).sum())
+    }
+}
+
+impl<K: Queryable, V: Queryable> QueryableStore<WindowStore<K, V>> {
+    /// The value of `key` in the window that starts then.
+    ///
+    /// # Errors
+    /// As `query`, or the store or a serde failed.
+    pub fn fetch_one(&self, key: K, window_start_ms: i64) -> Result<Option<V>, InvalidStateStore> {
+        self.find(move |store| store.fetch_one_as::<Plain>(&key, window_start_ms))
+    }
+
+    /// The values of `key` in windows that start within these times, and the starts.
+    ///
+    /// # Errors
+    /// As `fetch_one`.
+    pub fn fetch(
+        &self,
+        key: K,
+        times_ms: RangeInclusive<i64>,
+    ) -> Result<Vec<(i64, V)>, InvalidStateStore> {
+        self.collect(move |store| {
+            store
+                .fetch_as::<Plain>(&key, times_ms.clone(), Direction::Forward)?
+                .collect()
+        })
+    }
+
+    /// The values of all keys in windows that start within these times, task after task.
+    ///
+    /// # Errors
+    /// As `fetch_one`.
+    pub fn fetch_all(
+        &self,
+        times_ms: RangeInclusive<i64>,
+    ) -> Result<Vec<(Windowed<K>, V)>, InvalidStateStore> {
+        self.collect(move |store| {
+            store
+                .fetch_keys_as::<Plain>(None, None, times_ms.clone(), Direction::Forward)?
+                .collect()
+        })
+    }
+}
+
+impl<K: Queryable, A: Queryable> QueryableStore<SessionStore<K, A>> {
+    /// The aggregation of the session of `key` with these bounds.
+    ///
+    /// # Errors
+    /// As `query`, or the store or a serde failed.
+    pub fn fetch_session(
+        &self,
+        key: K,
+        start_ms: i64,
+        end_ms: i64,
+    ) -> Result<Option<A>, InvalidStateStore> {
+        self.find(move |store| store.fetch_session(&key, start_ms, end_ms))
+    }
+
+    /// The sessions of `key`, oldest first.
+    ///
+    /// # Errors
+    /// As `fetch_session`.
+    pub fn fetch(&self, key: K) -> Result<Vec<(Windowed<K>, A)>, InvalidStateStore> {
+        self.collect(move |store| {
+            store
+                .find_sessions_as::<Plain>(&key, 0, i64::MAX, Direction::Forward)?
+                .collect()
+        })
+    }
+}
+
+impl<K: Queryable, V: Queryable> QueryableStore<VersionedKeyValueStore<K, V>> {
+    /// The latest version of `key`.
+    ///
+    /// # Errors
+    /// As `query`, or the store or a serde failed.
+    pub fn get(&self, key: K) -> Result<Option<VersionedRecord<V>>, InvalidStateStore> {
+        self.find(move |store| store.get(&key))
+    }
+
+    /// The version of `key` that is valid at a time.
+    ///
+    /// # Errors
+    /// As `get`.
+    pub fn get_at(
+        &self,
+        key: K,
+        timestamp_ms: i64,
+    ) -> Result<Option<VersionedRecord<V>>, InvalidStateStore> {
+        self.find(move |store| store.get_at(&key, timestamp_ms))
+    }
+}
