@@ -15,6 +15,18 @@ fn start(directory: &Path, port: u16) -> Process {
     Process::start(directory, &keys)
 }
 
+/// A broker in a directory of its own, whose controller listens on a port.
+fn start_broker(directory: &Path, controller_port: u16, keys: &[(&str, &str)]) -> Process {
+    let quorum = format!("127.0.0.1:{controller_port}");
+    let mut all = vec![
+        ("process.roles", "broker"),
+        ("node.id", "1"),
+        ("controller.quorum.bootstrap.servers", &*quorum),
+    ];
+    all.extend(keys);
+    Process::start(&directory.join("broker"), &all)
+}
+
 fn refused(arguments: &[&str]) -> String {
     let Output { status, stderr, .. } = Command::new(BINARY).args(arguments).output().unwrap();
     assert_eq!(status.code(), Some(1));
@@ -27,13 +39,7 @@ fn a_controller_is_stopped_and_killed_while_a_broker_lives_by_it() {
     let path = directory.path().join("controller");
     let mut controller = start(&path, 0);
     let port = controller.address().port();
-    let quorum = format!("127.0.0.1:{port}");
-    let keys = [
-        ("process.roles", "broker"),
-        ("node.id", "1"),
-        ("controller.quorum.bootstrap.servers", &*quorum),
-    ];
-    let broker = Process::start(&directory.path().join("broker"), &keys);
+    let broker = start_broker(directory.path(), port, &[]);
     let mut client = broker.connect();
     client.create_topic("topic", 1, &[]);
     client.wait_for_topic("topic");
@@ -59,14 +65,7 @@ fn a_request_is_passed_on_to_a_controller_that_is_yet_to_come() {
     let path = directory.path().join("controller");
     let controller = start(&path, 0);
     let port = controller.address().port();
-    let quorum = format!("127.0.0.1:{port}");
-    let keys = [
-        ("process.roles", "broker"),
-        ("node.id", "1"),
-        ("controller.quorum.bootstrap.servers", &*quorum),
-        ("request.timeout.ms", "1"),
-    ];
-    let broker = Process::start(&directory.path().join("broker"), &keys);
+    let broker = start_broker(directory.path(), port, &[("request.timeout.ms", "1")]);
     let mut client = broker.connect();
     controller.kill();
     let asking = std::thread::spawn(move || client.create_topic("topic", 1, &[]));

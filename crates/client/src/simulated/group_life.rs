@@ -465,7 +465,7 @@ const CONSUMER: Plan = Plan {
 
 #[test]
 fn members_commit_in_their_own_time() {
-    for_each_seed(1_000..1_008, |seed| live(CALM, seed));
+    for_each_seed(1_000..1_005, |seed| live(CALM, seed));
 }
 
 #[test]
@@ -475,7 +475,7 @@ fn members_commit_in_their_own_time_through_faults() {
         assignor: "cooperative-sticky",
         ..CALM
     };
-    for_each_seed(2_000..2_008, |seed| live(plan, seed));
+    for_each_seed(2_000..2_005, |seed| live(plan, seed));
 }
 
 #[test]
@@ -484,7 +484,7 @@ fn members_commit_at_intervals() {
         is_automatic: true,
         ..CALM
     };
-    for_each_seed(3_000..3_008, |seed| live(plan, seed));
+    for_each_seed(3_000..3_005, |seed| live(plan, seed));
 }
 
 #[test]
@@ -495,12 +495,12 @@ fn members_commit_at_intervals_through_faults() {
         fault_percent: 3,
         ..CALM
     };
-    for_each_seed(4_000..4_008, |seed| live(plan, seed));
+    for_each_seed(4_000..4_005, |seed| live(plan, seed));
 }
 
 #[test]
 fn members_of_the_consumer_protocol_commit_in_their_own_time() {
-    for_each_seed(5_000..5_008, |seed| live(CONSUMER, seed));
+    for_each_seed(5_000..5_005, |seed| live(CONSUMER, seed));
 }
 
 #[test]
@@ -510,7 +510,7 @@ fn members_of_the_consumer_protocol_commit_in_their_own_time_through_faults() {
         assignor: "range",
         ..CONSUMER
     };
-    for_each_seed(6_000..6_008, |seed| live(plan, seed));
+    for_each_seed(6_000..6_005, |seed| live(plan, seed));
 }
 
 #[test]
@@ -519,7 +519,7 @@ fn members_of_the_consumer_protocol_commit_at_intervals() {
         is_automatic: true,
         ..CONSUMER
     };
-    for_each_seed(7_000..7_008, |seed| live(plan, seed));
+    for_each_seed(7_000..7_005, |seed| live(plan, seed));
 }
 
 #[test]
@@ -530,5 +530,5 @@ fn members_of_the_consumer_protocol_commit_at_intervals_through_faults() {
         assignor: "range",
         ..CONSUMER
     };
-    for_each_seed(8_000..8_008, |seed| live(plan, seed));
+    for_each_seed(8_000..8_005, |seed| live(plan, seed));
 }
