@@ -18,10 +18,6 @@
 //! - Bytes of topics and stores are untrusted: they give errors that name node, topic, partition and offset.
 
 #![forbid(unsafe_code)]
-#![allow(
-    dead_code,
-    reason = "joins of tables, which come next, read tables through their getters"
-)]
 
 mod assignor;
 pub mod dsl;
