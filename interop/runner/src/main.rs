@@ -39,8 +39,11 @@ mod report;
 mod run;
 mod serve;
 mod server;
+mod streams_exactly_once;
 mod streams_formats;
 mod streams_group;
+mod streams_run;
+mod streams_topics;
 mod streams_topologies;
 mod suite;
 mod swap;
@@ -59,6 +62,8 @@ use suite::SUITES;
 const SEEDED: &[&str] = &[
     "codec",
     "streams-formats",
+    "streams-run",
+    "streams-exactly-once",
     "client/life-groups",
     "client/life-transactions",
     "client/life-transactions-protocol-1",

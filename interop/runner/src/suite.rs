@@ -10,7 +10,8 @@ use super::run::Run;
 use super::server::Server;
 use super::{
     client_on_kafka, clusters, codec, commands, controller, crash, cross, diff, handover,
-    kafka_tests, kgo, mirror, streams_formats, streams_group, streams_topologies, swap,
+    kafka_tests, kgo, mirror, streams_exactly_once, streams_formats, streams_group, streams_run,
+    streams_topologies, swap,
 };
 
 /// A failure that takes this long has waited for the server in vain.
@@ -89,6 +90,22 @@ pub(crate) const SUITES: &[Suite] = &[
         kind: Kind::Module {
             list: |_| Ok(streams_group::list()),
             run: streams_group::run,
+        },
+    },
+    Suite {
+        name: "streams-run",
+        about: "the same streams applications in Java and in Rust, and each with the other's state",
+        kind: Kind::Module {
+            list: |_| Ok(streams_run::list()),
+            run: streams_run::run,
+        },
+    },
+    Suite {
+        name: "streams-exactly-once",
+        about: "an exactly-once application whose instances are killed and stopped at random",
+        kind: Kind::Module {
+            list: |_| Ok(streams_exactly_once::list()),
+            run: streams_exactly_once::run,
         },
     },
     Suite {

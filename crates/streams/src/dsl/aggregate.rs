@@ -22,25 +22,61 @@ pub(crate) use sliding::SlidingAggregate;
 pub(crate) use windowed::{WindowedAggregate, WindowedView, WindowsOf};
 
 /// What an aggregation makes of a key, a value and the aggregate before, if there is one.
-pub(crate) struct Aggregation<K, V, A>(Arc<AggregateFunction<K, V, A>>);
+pub(crate) struct Aggregation<K, V, A> {
+    next: Arc<AggregateFunction<K, V, A>>,
+    /// What the first aggregate is made of; none if it is the first value.
+    initializer: Option<Arc<Initializer<A>>>,
+}
 
 type AggregateFunction<K, V, A> = dyn Fn(&K, V, Option<A>) -> Result<A, Failure> + Send + Sync;
+type Initializer<A> = dyn Fn() -> A + Send + Sync;
 
 impl<K, V, A> Clone for Aggregation<K, V, A> {
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+        Self {
+            next: Arc::clone(&self.next),
+            initializer: self.initializer.clone(),
+        }
     }
 }
 
-impl<K, V, A> Aggregation<K, V, A> {
+impl<K: 'static, V: 'static, A: 'static> Aggregation<K, V, A> {
+    /// An aggregation that makes the next aggregate of what `initializer` makes and of each value.
     pub(crate) fn new(
-        aggregate: impl Fn(&K, V, Option<A>) -> Result<A, Failure> + Send + Sync + 'static,
+        initializer: impl Fn() -> A + Send + Sync + 'static,
+        aggregator: impl Fn(&K, V, A) -> A + Send + Sync + 'static,
     ) -> Self {
-        Self(Arc::new(aggregate))
+        let initializer: Arc<Initializer<A>> = Arc::new(initializer);
+        let first = Arc::clone(&initializer);
+        Self {
+            next: Arc::new(move |key, value, before| {
+                Ok(aggregator(key, value, before.unwrap_or_else(|| first())))
+            }),
+            initializer: Some(initializer),
+        }
+    }
+
+    /// An aggregation whose first aggregate is the first value.
+    pub(crate) fn reducing(reduce: impl Fn(&K, V, Option<A>) -> A + Send + Sync + 'static) -> Self {
+        Self {
+            next: Arc::new(move |key, value, before| Ok(reduce(key, value, before))),
+            initializer: None,
+        }
     }
 
     pub(crate) fn next(&self, key: &K, value: V, before: Option<A>) -> Result<A, Failure> {
-        (self.0)(key, value, before)
+        (self.next)(key, value, before)
+    }
+}
+
+impl<K, V, A: Clone> Aggregation<K, V, A> {
+    /// What children are told that the aggregate was: without a cache, as in Kafka Streams, before the first one what
+    /// that is made of.
+    pub(crate) fn old_value(&self, before: Option<&A>) -> Option<A> {
+        let initializer = self.initializer.as_ref();
+        before
+            .cloned()
+            .or_else(|| initializer.map(|initializer| initializer()))
     }
 }
 
@@ -105,7 +141,7 @@ impl<K: Data, V: Data, A: Data> Node<K, V> for AggregateNode<K, V, A> {
             .map_or(timestamp_ms, |stored| timestamp_ms.max(stored.timestamp_ms));
         let before = stored.map(|stored| stored.value);
         let old = match self.output.sends_old_values() {
-            true => before.clone(),
+            true => self.aggregation.old_value(before.as_ref()),
             false => None,
         };
         let aggregate = self.aggregation.next(&key, value, before)?;

@@ -95,10 +95,10 @@ impl<K: Data, V: Data, A: Data> Member<K, A> for Group<K, V, A> {
     fn factory(&self, kept: &Kept<K, A>) -> NodeFactory {
         let (aggregator, initializer) =
             (Arc::clone(&self.aggregator), Arc::clone(&kept.initializer));
-        let aggregation = Aggregation::new(move |key: &K, value: V, aggregate: Option<A>| {
-            let aggregate = aggregate.unwrap_or_else(|| initializer());
-            Ok(aggregator(key, &value, aggregate))
-        });
+        let aggregation = Aggregation::new(
+            move || initializer(),
+            move |key: &K, value: V, aggregate: A| aggregator(key, &value, aggregate),
+        );
         let store = Arc::clone(&kept.store);
         let key_serde = Arc::clone(&self.group.key_serde);
         let aggregate_serde = Arc::clone(&kept.aggregate_serde);

@@ -147,7 +147,7 @@ impl<K: Data, V: Data> KGroupedStream<K, V> {
         self.aggregated(
             (name, "KSTREAM-AGGREGATE-"),
             materialized.with_value_serde(value_serde),
-            Aggregation::new(|_: &K, _: V, count: Option<i64>| Ok(count.unwrap_or(0) + 1)),
+            Aggregation::new(|| 0, |_: &K, _: V, count: i64| count + 1),
         )
     }
 
@@ -170,11 +170,9 @@ impl<K: Data, V: Data> KGroupedStream<K, V> {
         self.aggregated(
             (name, "KSTREAM-REDUCE-"),
             materialized.with_value_serde(value_serde),
-            Aggregation::new(move |_: &K, value: V, reduced: Option<V>| {
-                Ok(match reduced {
-                    Some(reduced) => reducer(&reduced, &value),
-                    None => value,
-                })
+            Aggregation::reducing(move |_: &K, value: V, reduced: Option<V>| match reduced {
+                Some(reduced) => reducer(&reduced, &value),
+                None => value,
             }),
         )
     }
@@ -201,12 +199,8 @@ impl<K: Data, V: Data> KGroupedStream<K, V> {
         self.aggregated(
             (name, "KSTREAM-AGGREGATE-"),
             materialized,
-            Aggregation::new(move |key: &K, value: V, aggregate: Option<A>| {
-                Ok(aggregator(
-                    key,
-                    &value,
-                    aggregate.unwrap_or_else(&initializer),
-                ))
+            Aggregation::new(initializer, move |key: &K, value: V, aggregate: A| {
+                aggregator(key, &value, aggregate)
             }),
         )
     }

@@ -5,6 +5,7 @@
 //! so offsets that are found after a crash never promise rows that are not there.
 
 mod disk;
+mod family;
 mod memory;
 mod merge;
 mod task_database;

@@ -383,9 +383,14 @@ impl<K, A> SessionStore<K, A> {
             .base
             .take_flushed(|codec, key| windowed(codec, &SessionKey::read(key).map_err(damaged)?));
         let taken = self.base.named(taken)?;
-        Ok(taken.map(|flushed| Flushed {
-            timestamp_ms: flushed.key.window.end_ms,
-            ..flushed
+        let has_headers = self.has_headers();
+        Ok(taken.map(|mut flushed| {
+            flushed.timestamp_ms = flushed.key.window.end_ms;
+            if has_headers {
+                // Those of the row, which an aggregation has none of.
+                flushed.context.headers = Headers::new();
+            }
+            flushed
         }))
     }
 }

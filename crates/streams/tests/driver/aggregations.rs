@@ -1,10 +1,14 @@
 //! Aggregations of streams, through the test driver: what their stores and changelogs have.
 
+use bytes::Bytes;
 use riverrun_streams::dsl::{
-    Grouped, Materialized, SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows,
+    DslStores, Grouped, KGroupedStream, KTable, Materialized, SessionWindows, SlidingWindows,
+    StreamsBuilder, TimeWindows, TopologyConfig,
 };
+use riverrun_streams::headers::Headers;
+use riverrun_streams::record::Record;
 use riverrun_streams::serde::{Window, Windowed};
-use riverrun_streams::state::{KeyValueStore, SessionStore, WindowStore};
+use riverrun_streams::state::{DslStoreFormat, KeyValueStore, SessionStore, WindowStore};
 use riverrun_streams::test_driver::TopologyTestDriver;
 
 type Error = Box<dyn std::error::Error>;
@@ -152,5 +156,93 @@ fn a_record_connects_sessions() -> Result<(), Error> {
         .collect::<Result<_, _>>()?;
     let session = |start, end| Windowed::new("k".to_owned(), Window::of_session(start, end));
     assert_eq!(all, [(session(1000, 1200), 3), (session(1500, 1500), 1)]);
+    Ok(())
+}
+
+/// How many headers the changes of a session have, where every record has one.
+fn session_headers(is_cached: bool, format: DslStoreFormat) -> Result<Vec<usize>, Error> {
+    let builder = StreamsBuilder::new();
+    let kept = match is_cached {
+        true => Materialized::named("counts"),
+        false => Materialized::named("counts").with_caching_disabled(),
+    };
+    builder
+        .stream::<String, i64>("in")
+        .group_by_key()
+        .windowed_by_sessions(SessionWindows::of_inactivity_gap_with_no_grace(100))
+        .count_with(kept)
+        .to_stream()
+        .map(|session, count| (session.key.clone(), *count))
+        .to("out");
+    let stores = DslStores {
+        format,
+        ..DslStores::default()
+    };
+    let config = TopologyConfig {
+        stores,
+        ..TopologyConfig::default()
+    };
+    let driver = TopologyTestDriver::new(&builder.build_with(&config)?)?;
+    let input = driver.input_topic::<String, i64>("in");
+    for timestamp_ms in [1000, 1001] {
+        let mut headers = Headers::new();
+        headers.add("h", Bytes::from_static(b"1"));
+        input.pipe_record(Record {
+            key: "k".to_owned(),
+            value: 1,
+            timestamp_ms,
+            headers,
+        })?;
+    }
+    let output = driver.output_topic::<String, Option<i64>>("out");
+    let records = output.read_records()?.into_iter();
+    Ok(records.map(|record| record.headers.len()).collect())
+}
+
+#[test]
+fn sessions_have_the_headers_that_kafka_streams_gives_them() -> Result<(), Error> {
+    use DslStoreFormat::{Headers, Timestamped};
+    assert_eq!(session_headers(false, Timestamped)?, [0, 0, 0]);
+    assert_eq!(session_headers(false, Headers)?, [0, 0, 0]);
+    assert_eq!(session_headers(true, Timestamped)?, [1, 1, 1]);
+    assert_eq!(session_headers(true, Headers)?, [0, 0, 0]);
+    Ok(())
+}
+
+/// What a table above gives on as old and new values of one key, after another key has come.
+fn old_and_new(
+    table: impl FnOnce(KGroupedStream<String, i64>) -> KTable<String, i64>,
+) -> Result<String, Error> {
+    let builder = StreamsBuilder::new();
+    table(builder.stream::<String, i64>("in").group_by_key())
+        .group_by(|_, count| ("all".to_owned(), *count))
+        .aggregate(
+            String::new,
+            |_, value, text| format!("{text}+{value}"),
+            |_, value, text| format!("{text}-{value}"),
+        )
+        .to_stream()
+        .to("out");
+    let driver = TopologyTestDriver::new(&builder.build()?)?;
+    let input = driver.input_topic::<String, i64>("in");
+    for key in ["other", "k", "k"] {
+        input.pipe(key.to_owned(), 5, 1000)?;
+    }
+    let output = driver.output_topic::<String, String>("out");
+    let (_, last) = output.read_key_values()?.pop().ok_or("no result")?;
+    Ok(last)
+}
+
+#[test]
+fn without_a_cache_the_first_old_value_is_what_the_initializer_makes() -> Result<(), Error> {
+    let kept = |name: &str| Materialized::named(name);
+    let uncached = |name: &str| kept(name).with_caching_disabled();
+    let count = |group: KGroupedStream<String, i64>| group.count_with(uncached("s"));
+    assert_eq!(old_and_new(count)?, "+1-0+1-1+2");
+    let cached = |group: KGroupedStream<String, i64>| group.count_with(kept("s"));
+    assert_eq!(old_and_new(cached)?, "+1+1-1+2");
+    let reduce =
+        |group: KGroupedStream<String, i64>| group.reduce_with(|a, b| a + b, uncached("s"));
+    assert_eq!(old_and_new(reduce)?, "+5+5-5+10");
     Ok(())
 }

@@ -125,7 +125,7 @@ impl<K: Data, V: Data, A: Data> SessionNode<K, V, A> {
             key,
             value,
             timestamp_ms,
-            headers,
+            headers: _,
         } = record;
         let gap_ms = self.windows.gap_ms;
         let sessions: Vec<(Windowed<K>, A)> = self
@@ -154,7 +154,7 @@ impl<K: Data, V: Data, A: Data> SessionNode<K, V, A> {
         if window != alone {
             for (session, aggregate) in sessions {
                 self.store.borrow_mut().remove(context, &session)?;
-                self.changed(context, session, (None, Some(aggregate)), &headers)?;
+                self.changed(context, session, (None, Some(aggregate)))?;
             }
         }
         let aggregate = self.aggregation.next(&key, value, merged)?;
@@ -163,7 +163,7 @@ impl<K: Data, V: Data, A: Data> SessionNode<K, V, A> {
         self.store
             .borrow_mut()
             .put(context, &session, new.as_ref())?;
-        self.changed(context, session, (new, None), &headers)
+        self.changed(context, session, (new, None))
     }
 }
 
@@ -198,19 +198,19 @@ impl<K: Data, V, A: Data> SessionNode<K, V, A> {
         Ok(())
     }
 
-    /// A session has another aggregate; the time of the change is the session's end.
+    /// A session has another aggregate; the time of the change is the session's end. It has no headers, as in Kafka
+    /// Streams.
     fn changed(
         &self,
         context: &mut TaskContext,
         session: Windowed<K>,
         (new, old): (Option<A>, Option<A>),
-        headers: &Headers,
     ) -> Result<(), Failure> {
         let record = Record {
             timestamp_ms: session.window.end_ms,
             key: session,
             value: Change::new(new, old),
-            headers: headers.clone(),
+            headers: Headers::new(),
         };
         self.output.changed(context, record)
     }

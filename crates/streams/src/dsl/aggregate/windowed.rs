@@ -201,7 +201,7 @@ impl<K: Data, A: Data> WindowRows<K, A> {
         });
         let before = stored.map(|stored| stored.value);
         let old = match self.output.sends_old_values() {
-            true => before.clone(),
+            true => aggregation.old_value(before.as_ref()),
             false => None,
         };
         let aggregate = aggregation.next(&record.key, record.value.clone(), before)?;

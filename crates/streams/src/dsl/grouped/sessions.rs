@@ -71,7 +71,7 @@ impl<K: Data, V: Data> SessionWindowedKStream<K, V> {
         self.aggregated(
             (name, "KSTREAM-AGGREGATE-"),
             materialized.with_value_serde(value_serde),
-            Aggregation::new(|_: &K, _: V, count: Option<i64>| Ok(count.unwrap_or(0) + 1)),
+            Aggregation::new(|| 0, |_: &K, _: V, count: i64| count + 1),
             Merger::new(|_: &K, left: Option<i64>, right: i64| left.unwrap_or(0) + right),
         )
     }
@@ -100,11 +100,9 @@ impl<K: Data, V: Data> SessionWindowedKStream<K, V> {
         self.aggregated(
             (name, "KSTREAM-REDUCE-"),
             materialized.with_value_serde(value_serde),
-            Aggregation::new(move |_: &K, value: V, reduced: Option<V>| {
-                Ok(match reduced {
-                    Some(reduced) => reducer(&reduced, &value),
-                    None => value,
-                })
+            Aggregation::reducing(move |_: &K, value: V, reduced: Option<V>| match reduced {
+                Some(reduced) => reducer(&reduced, &value),
+                None => value,
             }),
             Merger::new(move |_: &K, left: Option<V>, right: V| match left {
                 Some(left) => merging(&left, &right),
@@ -138,13 +136,10 @@ impl<K: Data, V: Data> SessionWindowedKStream<K, V> {
         self.aggregated(
             (name, "KSTREAM-AGGREGATE-"),
             materialized,
-            Aggregation::new(move |key: &K, value: V, aggregate: Option<A>| {
-                Ok(aggregator(
-                    key,
-                    &value,
-                    aggregate.unwrap_or_else(|| initializer()),
-                ))
-            }),
+            Aggregation::new(
+                move || initializer(),
+                move |key: &K, value: V, aggregate: A| aggregator(key, &value, aggregate),
+            ),
             Merger::new(move |key: &K, left: Option<A>, right: A| {
                 merger(key, left.unwrap_or_else(|| first()), right)
             }),

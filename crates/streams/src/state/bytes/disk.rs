@@ -3,11 +3,10 @@
 //! Rows that an older version of the application left in an older format stay in the family of that format. They are
 //! converted as they are read, move to the new family when they are read by key, and go when they are written.
 
+use super::family::Family;
 use super::merge::{Hiding, merge};
 use super::task_database::{TaskDatabase, guarded};
-use super::{
-    Backend, Bounds, ByteMap, ByteString, Direction, Offsets, Row, Rows, Stored, is_empty,
-};
+use super::{Backend, Bounds, ByteMap, ByteString, Direction, Offsets, Rows, Stored, is_empty};
 use crate::state::fault::StoreFault;
 use fjall::Keyspace;
 use std::collections::BTreeSet;
@@ -134,24 +133,17 @@ impl Backend for DiskBackend {
     type Map = DiskMap;
 
     fn open(&mut self, segment: Option<i64>) -> Result<DiskMap, StoreFault> {
-        let keyspace = self
-            .database
-            .keyspace(&self.name(self.families.newest, segment))?;
+        let newest = self.name(self.families.newest, segment);
         let mut older = Vec::new();
         for family in self.families.older {
-            let Some(keyspace) = self.database.existing(&self.name(family.name, segment))? else {
-                continue;
-            };
-            if guarded(|| keyspace.is_empty())? {
-                self.database.remove(keyspace)?;
-            } else {
-                older.push((keyspace, family.prefix));
+            let name = self.name(family.name, segment);
+            if let Some(rows) = Family::with_rows(&self.database, name)? {
+                older.push((rows, family.prefix));
             }
         }
         Ok(DiskMap {
-            keyspace,
+            newest: Family::open(&self.database, newest)?,
             older,
-            database: self.database.clone(),
             unpaced_bytes: 0,
         })
     }
@@ -175,9 +167,9 @@ impl Backend for DiskBackend {
     }
 
     fn remove(&mut self, _: i64, map: DiskMap) -> Result<(), StoreFault> {
-        self.database.remove(map.keyspace)?;
-        for (keyspace, _) in map.older {
-            self.database.remove(keyspace)?;
+        map.newest.remove_all()?;
+        for (older, _) in map.older {
+            older.remove_all()?;
         }
         Ok(())
     }
@@ -224,10 +216,9 @@ impl Backend for DiskBackend {
 const PACED_BYTES: usize = 1 << 20;
 
 pub(crate) struct DiskMap {
-    keyspace: Keyspace,
+    newest: Family,
     /// Families of older formats that have rows, with what makes their values new ones.
-    older: Vec<(Keyspace, &'static [u8])>,
-    database: TaskDatabase,
+    older: Vec<(Family, &'static [u8])>,
     unpaced_bytes: usize,
 }
 
@@ -239,20 +230,20 @@ impl DiskMap {
             return Ok(());
         }
         self.unpaced_bytes = 0;
-        self.database.wait_for_tables(&self.keyspace)
+        self.newest.wait_for_tables()
     }
 }
 
 impl ByteMap for DiskMap {
     fn get(&self, key: &[u8]) -> Result<Option<Stored<'_>>, StoreFault> {
-        if let Some(value) = guarded(|| self.keyspace.get(key))? {
+        if let Some(value) = self.newest.get(key)? {
             return Ok(Some(Stored::Shared(value)));
         }
         for (older, prefix) in &self.older {
-            if let Some(value) = guarded(|| older.get(key))? {
+            if let Some(value) = older.get(key)? {
                 let value = convert(prefix, &value);
-                guarded(|| self.keyspace.insert(key, value.clone()))?;
-                guarded(|| older.remove(key))?;
+                self.newest.insert(key, value.clone())?;
+                older.remove(key)?;
                 return Ok(Some(Stored::Shared(value)));
             }
         }
@@ -260,17 +251,17 @@ impl ByteMap for DiskMap {
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreFault> {
-        guarded(|| self.keyspace.insert(key, value))?;
+        self.newest.insert(key, value)?;
         for (older, _) in &self.older {
-            guarded(|| older.remove(key))?;
+            older.remove(key)?;
         }
         self.pace(key.len() + value.len())
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<(), StoreFault> {
-        guarded(|| self.keyspace.remove(key))?;
+        self.newest.remove(key)?;
         for (older, _) in &self.older {
-            guarded(|| older.remove(key))?;
+            older.remove(key)?;
         }
         self.pace(key.len())
     }
@@ -279,11 +270,11 @@ impl ByteMap for DiskMap {
         if is_empty(bounds) {
             return Box::new(std::iter::empty());
         }
-        let mut rows = scan(&self.keyspace, bounds, direction, &[]);
+        let mut rows = self.newest.scan(bounds, direction, |value| value);
         for (older, prefix) in &self.older {
             rows = merge(
                 rows.map(|row| row.map(|(key, value)| -> Hiding<'_> { (key, Some(value)) })),
-                scan(older, bounds, direction, prefix),
+                older.scan(bounds, direction, |value| convert(prefix, &value)),
                 direction,
                 <[u8]>::cmp,
             );
@@ -292,49 +283,14 @@ impl ByteMap for DiskMap {
     }
 
     fn approximate_count(&self) -> u64 {
-        let older = self.older.iter().map(|(keyspace, _)| keyspace);
-        std::iter::once(&self.keyspace)
+        let older = self.older.iter().map(|(older, _)| older);
+        std::iter::once(&self.newest)
             .chain(older)
-            .map(|keyspace| keyspace.approximate_len() as u64)
+            .map(Family::approximate_count)
             .sum()
     }
 }
 
 fn convert(prefix: &[u8], value: &[u8]) -> ByteString {
     [prefix, value].concat().into()
-}
-
-fn scan<'a>(
-    keyspace: &Keyspace,
-    bounds: &Bounds<'_>,
-    direction: Direction,
-    prefix: &'static [u8],
-) -> Rows<'a> {
-    let mut guards = match guarded(|| Ok(keyspace.range::<&[u8], _>(*bounds))) {
-        Ok(guards) => guards,
-        Err(fault) => return Box::new(std::iter::once(Err(fault))),
-    };
-    let mut has_failed = false;
-    let next = move || -> Option<Result<Row<'a>, StoreFault>> {
-        if has_failed {
-            return None;
-        }
-        let row = guarded(|| {
-            let guard = match direction {
-                Direction::Forward => guards.next(),
-                Direction::Backward => guards.next_back(),
-            };
-            guard.map(fjall::Guard::into_inner).transpose()
-        });
-        has_failed = row.is_err();
-        let row = row.transpose()?;
-        Some(row.map(|(key, value)| {
-            let value = match prefix {
-                [] => value,
-                _ => convert(prefix, &value),
-            };
-            (Stored::Shared(key), Stored::Shared(value))
-        }))
-    };
-    Box::new(std::iter::from_fn(next))
 }
