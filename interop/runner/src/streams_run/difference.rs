@@ -19,6 +19,8 @@ pub(super) enum Depth {
     Last,
     /// The same of what suppress holds back: it is logged at commits, with the time of the clock.
     LastWithoutTime,
+    /// Which keys have a last record with a value: what suppress holds back below a cache tells of the cache's commits.
+    LastKeys,
 }
 
 /// What a record says.
@@ -101,11 +103,15 @@ pub(super) fn compare(
 
 fn sequences(records: &[OwnedRecord], depth: Depth) -> Sequences {
     let mut sequences = Sequences::new();
-    let is_last = matches!(depth, Depth::Last | Depth::LastWithoutTime);
+    let is_timeless = matches!(depth, Depth::LastWithoutTime | Depth::LastKeys);
+    let is_last = is_timeless || depth == Depth::Last;
     for record in records {
         let mut seen = Seen::from(record);
-        if depth == Depth::LastWithoutTime {
+        if is_timeless {
             seen.timestamp_ms = 0;
+        }
+        if depth == Depth::LastKeys {
+            seen.value = seen.value.map(|_| Vec::new());
         }
         let key = (depth != Depth::Whole).then(|| seen.key.clone());
         let place = (record.partition.partition, key);

@@ -137,11 +137,11 @@ pub(crate) fn run(run: &mut Run) -> Result<()> {
 
 /// How much of a topic of two applications has to be equal.
 fn depth(topology: &str, is_cached: bool, topic: &str) -> Depth {
-    if topic == "-final-store-changelog" {
-        return Depth::LastWithoutTime;
-    }
-    if is_cached {
-        return Depth::Last;
+    match (topic == "-final-store-changelog", is_cached) {
+        (true, true) => return Depth::LastKeys,
+        (true, false) => return Depth::LastWithoutTime,
+        (false, true) => return Depth::Last,
+        (false, false) => {}
     }
     match topology.ends_with("foreign-key-join") {
         // Keys come back from several partitions.
