@@ -81,7 +81,6 @@ impl fmt::Debug for TopologyTestDriver {
 struct Driven {
     task: Task,
     global: Option<Task>,
-    application_id: Arc<str>,
     wall_clock_ms: i64,
     /// Offset of the next record of each topic.
     next_offsets: BTreeMap<Arc<str>, i64>,
@@ -162,7 +161,6 @@ impl TopologyTestDriver {
             driven: Rc::new(RefCell::new(Driven {
                 task,
                 global,
-                application_id,
                 wall_clock_ms: config.wall_clock_ms,
                 next_offsets: BTreeMap::new(),
                 produced: BTreeMap::new(),

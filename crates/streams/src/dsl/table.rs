@@ -137,11 +137,6 @@ pub(crate) trait ValueGetter<K, V> {
         let _ = timestamp_ms;
         self.get(context, key)
     }
-
-    /// Whether the table keeps versions.
-    fn is_versioned(&self) -> bool {
-        false
-    }
 }
 
 /// What is decided about a table late; shared by its handles and its factory.

@@ -75,11 +75,4 @@ impl Schedules {
             .saturating_add((missed + 1).saturating_mul(due.interval_ms));
         Some((due.node, due.schedule))
     }
-
-    /// Whether any call of this kind is due at `now_ms`.
-    pub(crate) fn is_due(&self, kind: PunctuationType, now_ms: i64) -> bool {
-        self.scheduled
-            .iter()
-            .any(|scheduled| scheduled.kind == kind && scheduled.next_ms <= now_ms)
-    }
 }

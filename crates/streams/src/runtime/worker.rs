@@ -719,11 +719,6 @@ impl Worker {
         self.restorer.close(timeout).await;
         self.output.close(timeout).await;
     }
-
-    /// Tasks that are given to this thread.
-    pub(super) fn task_count(&self) -> usize {
-        self.tasks.len()
-    }
 }
 
 /// Whether the stores are open elsewhere.

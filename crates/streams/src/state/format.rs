@@ -3,7 +3,6 @@
 use super::ChangelogRecord;
 use super::bytes::{Families, OlderFamily};
 use super::fault::StoreFault;
-use crate::formats::raw;
 use crate::formats::stored_headers::{StoredHeaders, write_headers};
 use crate::formats::stored_value::{
     AggregationWithHeaders, NO_TIMESTAMP, TimestampedValue, ValueTimestampHeaders,
@@ -22,8 +21,6 @@ pub(crate) enum RowFormat {
     Headers,
     /// Headers and value, in sessions.
     Aggregation,
-    /// Headers and value, in windows.
-    HeadersOnly,
 }
 
 const PLAIN: &str = "default";
@@ -57,13 +54,12 @@ impl RowFormat {
             Self::Timestamped => (TIMESTAMPED, BEFORE_TIMESTAMPED),
             Self::Headers => ("keyValueWithTimestampAndHeaders", BEFORE_HEADERS),
             Self::Aggregation => ("sessionKeyValueWithHeaders", BEFORE_HEADERS_ALONE),
-            Self::HeadersOnly => ("windowKeyValueWithHeaders", BEFORE_HEADERS_ALONE),
         };
         Families { newest, older }
     }
 
     pub(crate) const fn has_headers(self) -> bool {
-        matches!(self, Self::Headers | Self::Aggregation | Self::HeadersOnly)
+        matches!(self, Self::Headers | Self::Aggregation)
     }
 
     pub(crate) const fn has_timestamp(self) -> bool {
@@ -98,23 +94,13 @@ impl RowFormat {
                 timestamp_ms: row.timestamp_ms,
                 headers: row.headers,
             }),
-            Self::Aggregation | Self::HeadersOnly => {
-                AggregationWithHeaders::read(row).map(|row| RowParts {
-                    value: row.aggregation,
-                    timestamp_ms: NO_TIMESTAMP,
-                    headers: row.headers,
-                })
-            }
+            Self::Aggregation => AggregationWithHeaders::read(row).map(|row| RowParts {
+                value: row.aggregation,
+                timestamp_ms: NO_TIMESTAMP,
+                headers: row.headers,
+            }),
         };
         parts.map_err(|error| StoreFault::Row(error.into()))
-    }
-
-    /// The value alone.
-    pub(crate) fn value(self, row: &[u8]) -> Result<&[u8], StoreFault> {
-        match self {
-            Self::Headers => raw::plain_value(row).map_err(|error| StoreFault::Row(error.into())),
-            _ => self.read(row).map(|parts| parts.value),
-        }
     }
 
     /// The row of a record of the changelog, which has the parts of a row in its own; none if it deletes the row.

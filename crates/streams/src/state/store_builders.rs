@@ -63,11 +63,11 @@ const fn session_format(format: DslStoreFormat) -> RowFormat {
 }
 
 macro_rules! builder {
-    ($(#[$doc:meta])* $Builder:ident, $Supplier:ident) => {
+    ($(#[$doc:meta])* $Builder:ident, $Supplier:ident $(, $formats:ident)?) => {
         $(#[$doc])*
         pub struct $Builder<K, V> {
             supplier: $Supplier,
-            formats: Formats,
+            $($formats: Formats,)?
             wishes: Wishes<K, V>,
         }
 
@@ -111,13 +111,6 @@ macro_rules! builder {
                 self.wishes.logging = None;
                 self
             }
-
-            /// The changelog has the headers of the record that is processed even where rows have none.
-            #[must_use]
-            pub(crate) const fn logging_record_headers(mut self) -> Self {
-                self.wishes.logs_record_headers = true;
-                self
-            }
         }
     };
 }
@@ -125,17 +118,20 @@ macro_rules! builder {
 builder!(
     /// Makes key-value stores.
     KeyValueStoreBuilder,
-    KeyValueSupplier
+    KeyValueSupplier,
+    formats
 );
 builder!(
     /// Makes window stores.
     WindowStoreBuilder,
-    WindowSupplier
+    WindowSupplier,
+    formats
 );
 builder!(
     /// Makes session stores.
     SessionStoreBuilder,
-    SessionSupplier
+    SessionSupplier,
+    formats
 );
 builder!(
     /// Makes versioned stores.
@@ -144,6 +140,13 @@ builder!(
 );
 
 impl<K: 'static, V: 'static> KeyValueStoreBuilder<K, V> {
+    /// The changelog has the headers of the record that is processed even where rows have none.
+    #[must_use]
+    pub(crate) const fn logging_record_headers(mut self) -> Self {
+        self.wishes.logs_record_headers = true;
+        self
+    }
+
     pub(crate) fn new(
         supplier: KeyValueSupplier,
         format: DslStoreFormat,
@@ -198,6 +201,13 @@ impl<K: 'static, V: 'static> StoreBuilder for KeyValueStoreBuilder<K, V> {
 }
 
 impl<K: 'static, V: 'static> WindowStoreBuilder<K, V> {
+    /// The changelog has the headers of the record that is processed even where rows have none.
+    #[must_use]
+    pub(crate) const fn logging_record_headers(mut self) -> Self {
+        self.wishes.logs_record_headers = true;
+        self
+    }
+
     pub(crate) fn new(
         supplier: WindowSupplier,
         format: DslStoreFormat,
@@ -317,10 +327,6 @@ impl<K: 'static, V: 'static> VersionedStoreBuilder<K, V> {
     pub(crate) fn new(supplier: VersionedSupplier, key: SerdeRef<K>, value: SerdeRef<V>) -> Self {
         Self {
             supplier,
-            formats: Formats {
-                built: DslStoreFormat::Plain,
-                rows: DslStoreFormat::Plain,
-            },
             wishes: Wishes::new(key, value),
         }
     }

@@ -109,11 +109,6 @@ impl Instantiation<'_> {
         self.topology.full_topic(self.application_id, topic)
     }
 
-    /// `application.id`.
-    pub(crate) const fn application_id(&self) -> &Arc<str> {
-        self.application_id
-    }
-
     /// The node is made.
     pub(crate) fn node<K: Data, V: Data>(&self, node: impl Node<K, V> + 'static) -> Built {
         Built::Node(BuiltNode::new::<K, V>(self.name(), node))

@@ -257,10 +257,6 @@ impl<K: Data, V: Data, V2: Data> ValueGetter<K, V2> for ComputedValues<K, V, V2>
         let value = self.parent.get_as_of(context, key, timestamp_ms)?;
         self.computed(key, value)
     }
-
-    fn is_versioned(&self) -> bool {
-        self.parent.is_versioned()
-    }
 }
 
 struct ComputedFactory<K, V, V2> {

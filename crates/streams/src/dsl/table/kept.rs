@@ -262,8 +262,4 @@ impl<K: Data, V: Data> ValueGetter<K, V> for StoredVersions<K, V> {
     ) -> Result<Option<ValueAndTimestamp<V>>, Failure> {
         Ok(self.0.borrow_mut().get_at(key, timestamp_ms)?.map(newest))
     }
-
-    fn is_versioned(&self) -> bool {
-        true
-    }
 }

@@ -222,10 +222,6 @@ where
             timestamp_ms,
         }))
     }
-
-    fn is_versioned(&self) -> bool {
-        self.parent.is_versioned()
-    }
 }
 
 fn factory<K, V, V2, T>(
