@@ -16,6 +16,7 @@ use crate::topology::Topology;
 use parking_lot::Mutex;
 use riverrun_client::ErrorCode;
 use riverrun_client::admin::Admin;
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -386,23 +387,28 @@ fn spawn(
     (shared, index): (Arc<Shared>, usize),
     run: impl FnOnce() + Send + 'static,
 ) -> Result<JoinHandle<()>, StreamsError> {
-    let thread_name = name.clone();
     let run = move || {
         let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
         if let Err(panicked) = ran {
-            let text = panicked.downcast_ref::<&str>().copied();
-            let text = text.or_else(|| panicked.downcast_ref::<String>().map(String::as_str));
-            let error = format!(
-                "thread `{thread_name}` has panicked: {}",
-                text.unwrap_or("see what it has printed")
-            );
-            shared.fail(index, StreamsError::Other(error));
+            shared.fail(index, panic_error(&*panicked));
         }
     };
     std::thread::Builder::new()
         .name(name)
         .spawn(run)
         .map_err(|error| StreamsError::Other(format!("cannot start a thread: {error}")))
+}
+
+/// What the thread that runs has panicked with.
+pub(super) fn panic_error(panicked: &(dyn Any + Send)) -> StreamsError {
+    let text = panicked.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panicked.downcast_ref::<String>().map(String::as_str));
+    let thread = std::thread::current();
+    StreamsError::Other(format!(
+        "thread `{}` has panicked: {}",
+        thread.name().unwrap_or_default(),
+        text.unwrap_or("see what it has printed")
+    ))
 }
 
 /// An error of a client. Who was fenced, or has lost its place in the group, has lost its tasks.

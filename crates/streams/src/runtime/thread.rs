@@ -2,7 +2,7 @@
 
 use super::directory::StateDirectory;
 use super::inbox::{Answering, Inbox};
-use super::kafka_streams::{Shared, State, client_error};
+use super::kafka_streams::{Shared, State, client_error, panic_error};
 use super::listeners::Listeners;
 use super::member::{StreamsAssignor, Told};
 use super::output::Output;
@@ -22,8 +22,10 @@ use riverrun_client::consumer::{
 use riverrun_client::producer::{Producer, ProducerConfig};
 use riverrun_client::{Error, ErrorCode, TopicPartition};
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{mpsc, oneshot};
 
@@ -121,7 +123,7 @@ impl StreamThread {
     async fn live(setup: Arc<ThreadSetup>) -> Result<(), StreamsError> {
         loop {
             let mut thread = Self::open(&setup).await?;
-            let lived = thread.process_until_shutdown().await;
+            let lived = caught(thread.process_until_shutdown()).await;
             let closed = thread.close(lived.is_ok()).await;
             match lived {
                 Err(error @ (StreamsError::TaskMigrated(_) | StreamsError::TaskCorrupted(_)))
@@ -322,6 +324,19 @@ impl StreamThread {
         self.worker.close_clients(timeout).await;
         committed.and(closed)
     }
+}
+
+/// Makes a panic of a future an error. So a thread whose application panics leaves its group, and others take its tasks
+/// over without waiting for its session to end.
+async fn caught(
+    future: impl Future<Output = Result<(), StreamsError>>,
+) -> Result<(), StreamsError> {
+    let mut future = std::pin::pin!(future);
+    std::future::poll_fn(|context| {
+        catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context)))
+            .unwrap_or_else(|panicked| Poll::Ready(Err(panic_error(&*panicked))))
+    })
+    .await
 }
 
 /// Who is closed when its tasks are others' already has nothing to close any more.
