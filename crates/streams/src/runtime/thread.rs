@@ -123,7 +123,7 @@ impl StreamThread {
     async fn live(setup: Arc<ThreadSetup>) -> Result<(), StreamsError> {
         loop {
             let mut thread = Self::open(&setup).await?;
-            let lived = caught(thread.process_until_shutdown()).await;
+            let lived = Box::pin(caught(thread.process_until_shutdown())).await;
             let closed = thread.close(lived.is_ok()).await;
             match lived {
                 Err(error @ (StreamsError::TaskMigrated(_) | StreamsError::TaskCorrupted(_)))
