@@ -26,7 +26,14 @@ pub(crate) struct ConnectionArguments {
     /// Bootstrap servers, as host:port, separated by commas; by default those of the profile, or
     /// 127.0.0.1:9092
     /// [env: RIVERRUN_BROKERS]
-    #[arg(short, long, global = true, value_name = "BROKERS")]
+    // Kafka's tools name it otherwise.
+    #[arg(
+        short,
+        long,
+        alias = "bootstrap-server",
+        global = true,
+        value_name = "BROKERS"
+    )]
     brokers: Option<String>,
     /// A profile that `riverrun profile set` made [env: RIVERRUN_PROFILE]
     #[arg(long, global = true, value_name = "NAME")]

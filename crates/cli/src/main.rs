@@ -64,6 +64,7 @@ fn command_first(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     const WITH_VALUE: &[&str] = &[
         "-b",
         "--brokers",
+        "--bootstrap-server",
         "-X",
         "--set",
         "--override",

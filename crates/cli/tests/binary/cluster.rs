@@ -48,6 +48,10 @@ fn a_cluster_that_is_not_there_is_named() {
         ),
         (&["topic", "list", "-b", "nowhere"][..], "--brokers"),
         (
+            &["--bootstrap-server", "nowhere", "topic", "list"][..],
+            "--brokers",
+        ),
+        (
             &["-b", "127.0.0.1:1", "--timeout", "100ms", "topic", "list"][..],
             "check `--brokers`",
         ),

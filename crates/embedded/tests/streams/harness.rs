@@ -6,7 +6,10 @@ use riverrun_client::blocking::{Admin, Consumer, Producer};
 use riverrun_client::consumer::{ConsumerConfig, OwnedRecord};
 use riverrun_client::producer::{ProducerConfig, ProducerRecord};
 use riverrun_embedded::EmbeddedBroker;
+use riverrun_streams::dsl::{Materialized, StreamsBuilder};
 use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee, State, StreamsConfig};
+use riverrun_streams::topology::Topology;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -27,6 +30,17 @@ pub(crate) fn config(
     config.linger_ms = 0;
     config.num_stream_threads = 2;
     Ok(config)
+}
+
+/// Counts the words of topic `lines`, and keeps the counts on disk.
+pub(crate) fn word_count() -> Result<Topology, Error> {
+    let builder = StreamsBuilder::new();
+    builder
+        .stream::<Option<String>, String>("lines")
+        .flat_map_values(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+        .group_by(|_, word| word.clone())
+        .count_with(Materialized::named("counts"));
+    Ok(builder.build()?)
 }
 
 pub(crate) fn create_topic(
@@ -131,14 +145,7 @@ pub(crate) fn read(
     topic: &str,
     count: usize,
 ) -> Result<Vec<OwnedRecord>, Error> {
-    let mut config = ConsumerConfig::new(broker.bootstrap_servers(), "reader")?;
-    config.set("auto.offset.reset", "earliest")?;
-    config.set("isolation.level", "read_committed")?;
-    config.set("enable.auto.commit", "false")?;
-    config.group_id = None;
-    let mut consumer = Consumer::new(config)?;
-    let partition = TopicPartition::new(topic, 0);
-    consumer.call(async |consumer| consumer.assign([partition.clone()]))?;
+    let mut consumer = reader(broker, topic, 1)?;
     let deadline = Instant::now() + IN_TIME;
     let mut records = Vec::new();
     while records.len() < count {
@@ -148,6 +155,55 @@ pub(crate) fn read(
         records.extend(consumer.poll(Duration::from_millis(100))?.into_owned()?);
     }
     Ok(records)
+}
+
+/// Reads what is committed of the first partitions of a topic, from the beginning.
+pub(crate) fn reader(
+    broker: &EmbeddedBroker,
+    topic: &str,
+    partitions: i32,
+) -> Result<Consumer, Error> {
+    let mut config = ConsumerConfig::new(broker.bootstrap_servers(), "reader")?;
+    config.set("auto.offset.reset", "earliest")?;
+    config.set("isolation.level", "read_committed")?;
+    config.set("enable.auto.commit", "false")?;
+    config.group_id = None;
+    let mut consumer = Consumer::new(config)?;
+    let names = partitions_of(topic, partitions);
+    consumer.call(async |consumer| consumer.assign(names.clone()))?;
+    Ok(consumer)
+}
+
+pub(crate) fn partitions_of(topic: &str, partitions: i32) -> Vec<TopicPartition> {
+    (0..partitions)
+        .map(|index| TopicPartition::new(topic, index))
+        .collect()
+}
+
+/// Reads the committed records of a topic until its newest values are `expected`, and goes no further.
+pub(crate) fn await_values(
+    broker: &EmbeddedBroker,
+    (topic, partitions): (&str, i32),
+    expected: &[(&str, i64)],
+) -> Result<(), Error> {
+    let mut consumer = reader(broker, topic, partitions)?;
+    let expected: BTreeMap<String, i64> = expected
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), *value))
+        .collect();
+    let mut values = BTreeMap::new();
+    let deadline = Instant::now() + IN_TIME;
+    while values != expected {
+        if Instant::now() > deadline {
+            return Err(format!("`{topic}` has {values:?} instead of {expected:?}").into());
+        }
+        for record in consumer.poll(Duration::from_millis(50))?.into_owned()? {
+            let key = String::from_utf8(record.key.ok_or("a key")?.to_vec())?;
+            let value = record.value.ok_or("a value")?;
+            values.insert(key, i64::from_be_bytes((&*value).try_into()?));
+        }
+    }
+    Ok(())
 }
 
 /// Waits until the application has committed this offset of partition 0 of a topic.

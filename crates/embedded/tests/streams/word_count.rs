@@ -1,55 +1,15 @@
 //! Counts of words: restarts, several instances, and what ends a start.
 
-use crate::harness::{Error, IN_TIME, await_state, config, create_topic, write_lines};
-use riverrun_client::blocking::Consumer;
-use riverrun_client::consumer::ConsumerConfig;
+use crate::harness::{
+    Error, await_state, await_values, config, create_topic, word_count, write_lines,
+};
 use riverrun_embedded::EmbeddedBroker;
-use riverrun_streams::dsl::{Materialized, StreamsBuilder};
+use riverrun_streams::dsl::StreamsBuilder;
 use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee, State};
-use riverrun_streams::topology::Topology;
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
-
-/// Counts words, and keeps the counts on disk.
-fn word_count() -> Result<Topology, Error> {
-    let builder = StreamsBuilder::new();
-    builder
-        .stream::<Option<String>, String>("lines")
-        .flat_map_values(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>())
-        .group_by(|_, word| word.clone())
-        .count_with(Materialized::named("counts"));
-    Ok(builder.build()?)
-}
 
 /// The counts in the changelog, once they are `expected`.
 fn await_counts(broker: &EmbeddedBroker, expected: &[(&str, i64)]) -> Result<(), Error> {
-    let mut config = ConsumerConfig::new(broker.bootstrap_servers(), "reader")?;
-    config.set("auto.offset.reset", "earliest")?;
-    config.set("isolation.level", "read_committed")?;
-    config.set("enable.auto.commit", "false")?;
-    config.group_id = None;
-    let mut consumer = Consumer::new(config)?;
-    let partitions: Vec<_> = (0..2)
-        .map(|index| riverrun_client::TopicPartition::new("words-counts-changelog", index))
-        .collect();
-    consumer.call(async |consumer| consumer.assign(partitions.clone()))?;
-    let expected: BTreeMap<String, i64> = expected
-        .iter()
-        .map(|(word, count)| ((*word).to_owned(), *count))
-        .collect();
-    let mut counts = BTreeMap::new();
-    let deadline = Instant::now() + IN_TIME;
-    while counts != expected {
-        if Instant::now() > deadline {
-            return Err(format!("counts are {counts:?} instead of {expected:?}").into());
-        }
-        for record in consumer.poll(Duration::from_millis(100))?.into_owned()? {
-            let word = String::from_utf8(record.key.ok_or("a key")?.to_vec())?;
-            let count = record.value.ok_or("a count")?;
-            counts.insert(word, i64::from_be_bytes((&*count).try_into()?));
-        }
-    }
-    Ok(())
+    await_values(broker, ("words-counts-changelog", 2), expected)
 }
 
 fn counts_survive_a_restart(guarantee: ProcessingGuarantee) -> Result<(), Error> {

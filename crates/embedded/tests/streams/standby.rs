@@ -1,105 +1,47 @@
 //! Standby tasks, warm-ups and listeners of streams applications, against a broker in the process of the test.
 
+use crate::harness::{
+    Error, IN_TIME, await_values, config, create_topic, partitions_of, reader, word_count,
+    write_lines,
+};
 use riverrun_client::TopicPartition;
-use riverrun_client::admin::{AdminConfig, NewTopic};
-use riverrun_client::blocking::{Admin, Consumer, Producer};
-use riverrun_client::consumer::ConsumerConfig;
-use riverrun_client::producer::{ProducerConfig, ProducerRecord};
 use riverrun_embedded::EmbeddedBroker;
-use riverrun_streams::dsl::{Materialized, StreamsBuilder};
 use riverrun_streams::runtime::{
     KafkaStreams, ProcessingGuarantee, StandbyUpdateListener, State, StateRestoreListener,
-    StreamsConfig, SuspendReason,
+    SuspendReason,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
-use std::time::{Duration, Instant};
 
-type Error = Box<dyn std::error::Error>;
-
-/// How long a test waits for what must come.
-const IN_TIME: Duration = Duration::from_secs(120);
 const PARTITIONS: i32 = 4;
+const CHANGELOG: &str = "words-counts-changelog";
+const WORDS: &str = "a b c d e f g h i j k l m n o p";
 
-/// Counts words, and keeps the counts on disk.
 fn instance(
     broker: &EmbeddedBroker,
     guarantee: ProcessingGuarantee,
     state_dir: &Path,
 ) -> Result<KafkaStreams, Error> {
-    let builder = StreamsBuilder::new();
-    builder
-        .stream::<Option<String>, String>("lines")
-        .flat_map_values(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>())
-        .group_by(|_, word| word.clone())
-        .count_with(Materialized::named("counts"));
-    let mut config = StreamsConfig::new("words", broker.bootstrap_servers())?;
-    config.processing_guarantee = guarantee;
-    config.state_dir = state_dir.to_owned();
-    config.commit_interval_ms = Some(20);
-    config.linger_ms = 0;
+    let mut config = config(broker, guarantee, state_dir)?;
+    config.num_stream_threads = 1;
     config.heartbeat_interval_ms = 100;
     config.num_standby_replicas = 1;
     // Who misses a record warms up first.
     config.acceptable_recovery_lag = 0;
     config.probing_rebalance_interval_ms = 200;
-    Ok(KafkaStreams::new(builder.build()?, config))
+    Ok(KafkaStreams::new(word_count()?, config))
 }
 
-fn create_topic(broker: &EmbeddedBroker) -> Result<(), Error> {
-    let config = AdminConfig::with_bootstrap_servers(broker.bootstrap_servers())?;
-    let topics = [NewTopic::new("lines").partitions(PARTITIONS)];
-    let created = Admin::new(config)?.call(async |admin| admin.create_topics(&topics).await)?;
-    created
-        .into_values()
-        .try_for_each(|created| created.map(|_| ()))?;
-    Ok(())
+/// Writes as many lines of all words.
+fn write_all_words(broker: &EmbeddedBroker, count: usize) -> Result<(), Error> {
+    write_lines(broker, &vec![WORDS; count])
 }
 
-/// Every word as often as it is in `count` lines of all words.
-fn write_lines(broker: &EmbeddedBroker, count: usize) -> Result<(), Error> {
-    let config = ProducerConfig::with_bootstrap_servers(broker.bootstrap_servers())?;
-    let producer = Producer::new(config)?;
-    for _ in 0..count {
-        let record = ProducerRecord::new("lines").value(b"a b c d e f g h i j k l m n o p");
-        producer.send(record)?.wait()?;
-    }
-    Ok(())
-}
-
-fn changelogs() -> Vec<TopicPartition> {
-    (0..PARTITIONS)
-        .map(|index| TopicPartition::new("words-counts-changelog", index))
-        .collect()
-}
-
-fn reader(broker: &EmbeddedBroker) -> Result<Consumer, Error> {
-    let mut config = ConsumerConfig::new(broker.bootstrap_servers(), "reader")?;
-    config.set("auto.offset.reset", "earliest")?;
-    config.set("isolation.level", "read_committed")?;
-    config.set("enable.auto.commit", "false")?;
-    config.group_id = None;
-    Ok(Consumer::new(config)?)
-}
-
-/// Waits until all 16 words have this count in the changelog.
+/// Waits until every word has this count in the changelog.
 fn await_counts(broker: &EmbeddedBroker, expected: i64) -> Result<(), Error> {
-    let mut consumer = reader(broker)?;
-    consumer.call(async |consumer| consumer.assign(changelogs()))?;
-    let mut counts = BTreeMap::new();
-    let deadline = Instant::now() + IN_TIME;
-    while counts.len() < 16 || counts.values().any(|count| *count != expected) {
-        if Instant::now() > deadline {
-            return Err(format!("counts are {counts:?} instead of {expected}").into());
-        }
-        for record in consumer.poll(Duration::from_millis(100))?.into_owned()? {
-            let count = record.value.ok_or("a count")?;
-            let count = i64::from_be_bytes((&*count).try_into()?);
-            counts.insert(record.key.ok_or("a key")?, count);
-        }
-    }
-    Ok(())
+    let expected: Vec<_> = WORDS.split(' ').map(|word| (word, expected)).collect();
+    await_values(broker, (CHANGELOG, PARTITIONS), &expected)
 }
 
 #[derive(Debug, Default)]
@@ -178,11 +120,11 @@ fn await_heard(
 
 fn a_standby_takes_over_with_the_tail_only(guarantee: ProcessingGuarantee) -> Result<(), Error> {
     let broker = EmbeddedBroker::start()?;
-    create_topic(&broker)?;
+    create_topic(&broker, "lines", PARTITIONS)?;
     let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);
     let mut first = instance(&broker, guarantee, one.path())?;
     first.start()?;
-    write_lines(&broker, 20)?;
+    write_all_words(&broker, 20)?;
     await_counts(&broker, 20)?;
     let (told, events) = mpsc::channel();
     let ears = Ears {
@@ -197,9 +139,11 @@ fn a_standby_takes_over_with_the_tail_only(guarantee: ProcessingGuarantee) -> Re
     await_heard(&ears, &events, |heard| {
         heard.promoted.len() == 2 && heard.followed.len() == 2
     })?;
-    write_lines(&broker, 10)?;
+    write_all_words(&broker, 10)?;
     await_counts(&broker, 30)?;
-    let ends = reader(&broker)?.call(async |consumer| consumer.end_offsets(&changelogs()).await)?;
+    let changelogs = partitions_of(CHANGELOG, PARTITIONS);
+    let ends = reader(&broker, CHANGELOG, PARTITIONS)?
+        .call(async |consumer| consumer.end_offsets(&changelogs).await)?;
     let ends: BTreeMap<i32, i64> = ends
         .into_iter()
         .map(|(partition, end)| (partition.partition, end))
@@ -210,7 +154,7 @@ fn a_standby_takes_over_with_the_tail_only(guarantee: ProcessingGuarantee) -> Re
     })?;
     first.close()?;
     await_heard(&ears, &events, |heard| heard.promoted.len() == 4)?;
-    write_lines(&broker, 1)?;
+    write_all_words(&broker, 1)?;
     await_counts(&broker, 31)?;
     second.close()?;
     let heard = ears.heard.lock().expect("nobody panics with it");
@@ -236,7 +180,7 @@ fn a_standby_takes_over_exactly_once() -> Result<(), Error> {
 #[test]
 fn state_changes_are_told() -> Result<(), Error> {
     let broker = EmbeddedBroker::start()?;
-    create_topic(&broker)?;
+    create_topic(&broker, "lines", PARTITIONS)?;
     let state = tempfile::tempdir()?;
     let mut streams = instance(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     let (told, changes) = mpsc::channel();

@@ -1,10 +1,10 @@
 //! What applications of the streams library keep and count when something goes wrong, against a broker in the process
 //! of the test.
 
+use crate::harness::{self, Error, IN_TIME};
 use riverrun_client::TopicPartition;
 use riverrun_client::admin::{AdminConfig, IsolationLevel, MembersToRemove, NewTopic, OffsetSpec};
-use riverrun_client::blocking::{Admin, Consumer, Producer};
-use riverrun_client::consumer::ConsumerConfig;
+use riverrun_client::blocking::{Admin, Producer};
 use riverrun_client::producer::{ProducerConfig, ProducerRecord};
 use riverrun_embedded::EmbeddedBroker;
 use riverrun_streams::dsl::{
@@ -18,10 +18,6 @@ use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-type Error = Box<dyn std::error::Error>;
-
-/// How long a test waits for what must come.
-const IN_TIME: Duration = Duration::from_secs(120);
 /// How long nothing may happen that must not.
 const A_WHILE: Duration = Duration::from_secs(2);
 /// No commit but at the end, or at a rebalance.
@@ -127,38 +123,7 @@ impl World {
         partitions: i32,
         expected: &[(&str, i64)],
     ) -> Result<(), Error> {
-        let mut reader = self.reader(topic, partitions)?;
-        let expected: BTreeMap<String, i64> = expected
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), *value))
-            .collect();
-        let mut values = BTreeMap::new();
-        let deadline = Instant::now() + IN_TIME;
-        while values != expected {
-            if Instant::now() > deadline {
-                return Err(format!("`{topic}` has {values:?} instead of {expected:?}").into());
-            }
-            for record in reader.poll(Duration::from_millis(50))?.into_owned()? {
-                let key = String::from_utf8(record.key.ok_or("a key")?.to_vec())?;
-                let value = record.value.ok_or("a value")?;
-                values.insert(key, i64::from_be_bytes((&*value).try_into()?));
-            }
-        }
-        Ok(())
-    }
-
-    fn reader(&self, topic: &str, partitions: i32) -> Result<Consumer, Error> {
-        let mut config = ConsumerConfig::new(self.broker.bootstrap_servers(), "reader")?;
-        config.set("auto.offset.reset", "earliest")?;
-        config.set("isolation.level", "read_committed")?;
-        config.set("enable.auto.commit", "false")?;
-        config.group_id = None;
-        let mut consumer = Consumer::new(config)?;
-        let names: Vec<_> = (0..partitions)
-            .map(|index| TopicPartition::new(topic, index))
-            .collect();
-        consumer.call(async |consumer| consumer.assign(names.clone()))?;
-        Ok(consumer)
+        harness::await_values(&self.broker, (topic, partitions), expected)
     }
 
     /// A producer that has an open transaction with this record in it.
