@@ -141,6 +141,10 @@ impl Task {
         if let Some(index) = inputs.position(|input| input.is(topic, partition)) {
             return Some(index);
         }
+        // A partition of another task has no records for this one, which would wait for them without end.
+        if partition != self.context.task_id.partition {
+            return None;
+        }
         let mut patterns = self.patterns.iter();
         let (_, source) = patterns.find(|(pattern, _)| pattern.is_match(topic))?;
         self.inputs

@@ -9,7 +9,13 @@ use crate::formats::group::{
 };
 use riverrun_client::TopicPartition;
 use riverrun_client::consumer::Assignment;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// The longest host that members are told of: no name of one is longer, and each is told to all.
+const HOST_BYTES_MAX: usize = 255;
+
+/// The indexes of the members that have a partition until they give it up.
+type Owners<'a> = HashMap<&'a TopicPartition, Vec<usize>>;
 
 /// What was decided.
 pub(super) struct Decision<'a> {
@@ -44,9 +50,15 @@ pub(super) fn assignments(decision: &Decision<'_>, members: &Members) -> Vec<Ass
         first.map(|index| (index, at_ms))
     });
     let (active_hosts, standby_hosts) = hosts(decision, members);
+    let mut owners = Owners::new();
+    for (index, thread) in members.threads.iter().enumerate() {
+        for partition in &thread.owned {
+            owners.entry(partition).or_default().push(index);
+        }
+    }
     (0..members.threads.len())
         .map(|index| {
-            let (partitions, told) = given(decision, members, index);
+            let (partitions, told) = given(decision, members, &owners, index);
             let told = MemberAssignment {
                 active_hosts: active_hosts.clone(),
                 standby_hosts: standby_hosts.clone(),
@@ -81,14 +93,12 @@ const fn nothing<'a>(members: &Members) -> MemberAssignment<'a> {
 fn given<'a>(
     decision: &Decision<'a>,
     members: &Members,
+    owners: &Owners<'_>,
     index: usize,
 ) -> (Vec<TopicPartition>, MemberAssignment<'a>) {
     let is_owned_elsewhere = |partition: &TopicPartition| {
-        members
-            .threads
-            .iter()
-            .enumerate()
-            .any(|(other, thread)| other != index && thread.owned.contains(partition))
+        let owners = owners.get(partition);
+        owners.is_some_and(|owners| owners.iter().any(|owner| *owner != index))
     };
     let share = &decision.threads[index];
     let (waiting, free): (BTreeSet<TaskId>, BTreeSet<TaskId>) = share
@@ -137,7 +147,8 @@ fn hosts<'a>(
         .iter()
         .filter_map(|thread| {
             let (host, port) = thread.endpoint.rsplit_once(':')?;
-            Some((thread.process, (host, port.parse().ok()?)))
+            let is_name = host.len() <= HOST_BYTES_MAX;
+            is_name.then_some((thread.process, (host, port.parse().ok()?)))
         })
         .collect();
     let of = |tasks: &BTreeSet<TaskId>, (host, port): (&'a str, i32)| HostPartitions {

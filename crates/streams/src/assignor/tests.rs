@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use riverrun_client::TopicPartition;
 use riverrun_client::consumer::{Assignment, Member, Topics};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 /// Records of each changelog.
 const END: i64 = 1_000_000;
@@ -388,4 +389,74 @@ fn a_member_that_asks_for_the_end_is_obeyed_by_all() {
         assert_eq!(told.error, AssignmentError::ShutdownRequested);
         assert!(assignment.partitions.is_empty());
     }
+}
+
+/// Members of which each is told with its own user data.
+fn assigned_to(subscriptions: &[MemberSubscription], world: &World) -> Vec<Assignment> {
+    let members: Vec<Member> = subscriptions
+        .iter()
+        .enumerate()
+        .map(|(index, told)| {
+            let mut member = Member {
+                member_id: format!("m{index:04}"),
+                ..Member::default()
+            };
+            member.subscription.user_data = Some(told.to_bytes());
+            member
+        })
+        .collect();
+    let group = Group {
+        inputs: &world.inputs,
+        topics: &world.topics,
+        members: &members,
+        stateful: &world.stateful,
+        end_offset_sums: Some(BTreeMap::new()),
+        own_process: [1; 16],
+        now_ms: 5,
+    };
+    assign(&group, &world.settings)
+}
+
+fn subscription(process: u8, endpoint: String) -> MemberSubscription {
+    MemberSubscription {
+        version: LATEST_VERSION,
+        latest_supported_version: LATEST_VERSION,
+        process_id: [process; 16],
+        user_endpoint: endpoint,
+        task_offset_sums: BTreeMap::new(),
+        unique_field: 0,
+        error_code: 0,
+        client_tags: BTreeMap::new(),
+    }
+}
+
+#[test]
+fn a_host_that_no_assignment_can_hold_is_left_out() {
+    let world = world(&[2], &[]);
+    for (length, is_told) in [(253, true), (256, false), (70_000, false)] {
+        let long = format!("{}:9092", "h".repeat(length));
+        let members = [subscription(1, long), subscription(2, "two:1".to_owned())];
+        for assignment in assigned_to(&members, &world) {
+            let bytes = assignment.user_data.expect("there is always user data");
+            let told = MemberAssignment::read(&bytes).expect("it is whole");
+            let told = told.known().expect("its version is known");
+            let expected = 1 + usize::from(is_told);
+            assert_eq!(told.active_hosts.len(), expected, "{length}");
+        }
+    }
+}
+
+/// A hundred members that say to be one process sort five thousand tasks each: once, not for each task that is left.
+#[test]
+fn members_that_tell_of_many_tasks_do_not_hold_the_leader_up() {
+    let world = world(&[199], &[]);
+    let mut told = subscription(1, String::new());
+    let unknown = |partition| TaskId {
+        subtopology: 7,
+        partition,
+    };
+    told.task_offset_sums = (0..5_000).map(|index| (unknown(index), 1)).collect();
+    let began = Instant::now();
+    assert_eq!(assigned_to(&vec![told; 100], &world).len(), 100);
+    assert!(began.elapsed() < Duration::from_secs(10));
 }

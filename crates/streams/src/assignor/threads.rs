@@ -81,7 +81,7 @@ impl Spreading<'_> {
                 .iter()
                 .copied()
                 .filter(|index| counts[*index] == least)
-                .find(|index| self.previous(*index).contains(&task));
+                .find(|index| self.members.threads[*index].offset_sums.contains_key(&task));
             let index = owner.or_else(|| self.fewest(&counts, least + 1, shares));
             let Some(index) = index else { return };
             counts[index] += 1;

@@ -69,10 +69,32 @@ impl Schedules {
             .iter_mut()
             .filter(|scheduled| scheduled.kind == kind && scheduled.next_ms <= now_ms)
             .min_by_key(|scheduled| scheduled.next_ms)?;
-        let missed = (now_ms - due.next_ms) / due.interval_ms;
-        due.next_ms = due
-            .next_ms
-            .saturating_add((missed + 1).saturating_mul(due.interval_ms));
-        Some((due.node, due.schedule))
+        let called = (due.node, due.schedule);
+        let missed = now_ms.saturating_sub(due.next_ms) / due.interval_ms;
+        let later_ms = missed
+            .checked_add(1)
+            .and_then(|count| count.checked_mul(due.interval_ms));
+        match later_ms.and_then(|later_ms| due.next_ms.checked_add(later_ms)) {
+            Some(next_ms) => due.next_ms = next_ms,
+            // A record of the last time there is has come: no call is after it.
+            None => self.cancel(called.1),
+        }
+        Some(called)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_of_the_last_time_does_not_call_without_end() {
+        for first_ms in [-1, 0, i64::MAX] {
+            let mut schedules = Schedules::default();
+            let schedule = schedules.add(PunctuationType::StreamTime, 10, first_ms);
+            let mut poll = || schedules.poll_due(PunctuationType::StreamTime, i64::MAX);
+            assert_eq!(poll(), Some((0, schedule)), "{first_ms}");
+            assert_eq!(poll(), None, "{first_ms}");
+        }
     }
 }

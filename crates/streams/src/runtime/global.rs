@@ -167,8 +167,14 @@ impl GlobalThread {
                 // Who started the thread may have given up; then it is asked to end.
                 let _ = restored.send(Ok(()));
             }
-            let records = self.consumer.poll(poll).await.map_err(client_error)?;
-            self.process(records)?;
+            match self.consumer.poll(poll).await {
+                Ok(records) => self.process(records)?,
+                // Brokers that do not answer are waited for, as stream threads do.
+                Err(error) if error.is_retriable() => {
+                    tracing::warn!(%error, "global topics are not read for now");
+                }
+                Err(error) => return Err(client_error(error)),
+            }
             if self.last_commit.elapsed() >= self.setup.config.commit_interval() {
                 self.commit()?;
             }

@@ -101,7 +101,8 @@ impl StreamsAssignor {
             Ok(ends) => {
                 let mut sums = BTreeMap::new();
                 for (task, partition) in &logs {
-                    *sums.entry(*task).or_insert(0) += ends.get(partition)?;
+                    let sum: &mut i64 = sums.entry(*task).or_default();
+                    *sum = sum.saturating_add(*ends.get(partition)?);
                 }
                 Some(sums)
             }

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, mpsc};
 
 /// Why a store cannot be queried.
@@ -167,7 +168,9 @@ impl<S: 'static> QueryableStore<S> {
             let (name, partition) = (Arc::clone(&self.name), self.partition);
             let (ask, answer) = (Arc::clone(&ask), answer.clone());
             let is_left = inbox.leave(Box::new(move |tasks| {
-                let answered = ask_tasks(tasks, &name, partition, &*ask);
+                // A question that panics is the asker's fault, and the thread goes on.
+                let asked = || ask_tasks(tasks, &name, partition, &*ask);
+                let answered = catch_unwind(AssertUnwindSafe(asked));
                 // Who asked may have given up.
                 let _ = answer.send(answered);
             }));
@@ -177,7 +180,10 @@ impl<S: 'static> QueryableStore<S> {
         }
         drop(answer);
         // The end of a thread drops its question, and with it the way to answer.
-        let mut answered: Answered<R> = answers.iter().flatten().collect();
+        let mut answered: Answered<R> = Vec::new();
+        for answer in answers {
+            answered.extend(answer.unwrap_or_else(|panicked| resume_unwind(panicked)));
+        }
         answered.sort_by_key(|(task_id, _)| *task_id);
         Ok(answered)
     }

@@ -406,6 +406,11 @@ pub(super) fn check_changelogs(
     counts: &BTreeMap<Arc<str>, i32>,
     task_id: TaskId,
 ) -> Result<(), StreamsError> {
+    if task_id.partition < 0 {
+        return Err(StreamsError::Other(format!(
+            "the leader of the group has told of task {task_id}, which there cannot be"
+        )));
+    }
     let changelogs = topics.changelogs.get(&task_id.subtopology);
     for name in changelogs.into_iter().flat_map(BTreeMap::keys) {
         let Some(count) = counts.get(name.as_str()) else {

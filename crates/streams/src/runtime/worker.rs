@@ -350,7 +350,10 @@ impl Worker {
         let Some(mut task) = waiting.task else {
             return Ok(());
         };
-        for (partition, offset) in waiting.committed.iter().flatten() {
+        // Tasks that came together were asked about together.
+        let committed = waiting.committed.iter().flatten();
+        for (partition, offset) in committed.filter(|(name, _)| self.task_of(name) == Some(task_id))
+        {
             if let Ok(metadata) = CommitMetadata::read(&offset.metadata) {
                 task.resume(&partition.topic, partition.partition, &metadata);
             }

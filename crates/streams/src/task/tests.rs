@@ -3,7 +3,7 @@
 use super::*;
 use crate::dsl::StreamsBuilder;
 use crate::state::{CacheBudget, TaskStorage};
-use crate::topology::SourceTopics;
+use crate::topology::{Consumed, SourceTopics};
 use bytes::Bytes;
 
 type Error = Box<dyn std::error::Error>;
@@ -14,6 +14,10 @@ fn merging(max_task_idle_ms: i64) -> Result<Task, Error> {
     let left = builder.stream::<String, String>("left");
     let right = builder.stream::<String, String>("right");
     left.merge(&right).to("merged");
+    task_of(builder, max_task_idle_ms)
+}
+
+fn task_of(builder: StreamsBuilder, max_task_idle_ms: i64) -> Result<Task, Error> {
     let topology = builder.build()?;
     let application_id: Arc<str> = Arc::from("app");
     let task_id = TaskId {
@@ -128,4 +132,24 @@ fn a_task_waits_for_inputs_without_records() -> Result<(), Error> {
         "left 2 5; right 1 4; at 0; lag left 0; lag right 0; at 0",
         "1 2 4 | 5",
     )
+}
+
+/// Tasks that come to a thread together are asked about together, and hear what is committed of all.
+#[test]
+fn a_pattern_takes_no_partition_of_another_task() -> Result<(), Error> {
+    let builder = StreamsBuilder::new();
+    let records = builder.stream_pattern::<String, String>("le.*", Consumed::default());
+    records.to("out");
+    let mut task = task_of(builder, 0)?;
+    let committed = CommitMetadata {
+        partition_time_ms: 7,
+        emitted_close_times_ms: BTreeMap::new(),
+    };
+    for partition in [0, 1] {
+        task.resume("left", partition, &committed);
+    }
+    add(&mut task, "left", &[8])?;
+    assert_eq!(task.waiting_by_input().count(), 1);
+    assert!(task.process(0)?, "it waits for records of partition 1");
+    Ok(())
 }
