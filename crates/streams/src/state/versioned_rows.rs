@@ -113,7 +113,8 @@ impl<B: Backend> VersionedRows<B> {
             self.segment_interval_ms,
         );
         let segment = self.segment(time_ms);
-        if segment < oldest_live {
+        // The numbers below zero are not of times: the latest values are there, which never expire.
+        if segment < oldest_live.max(0) {
             return Ok(());
         }
         if self.segments.insert(segment) {

@@ -202,3 +202,15 @@ proptest! {
         follow(store_type, &puts);
     }
 }
+
+#[test]
+fn times_before_1970_do_not_delete_latest_values() {
+    let mut world = World::new(0);
+    let (store, _) = world.build::<Store>(&builder(StoreType::InMemory));
+    put(&mut world, &store, "kept", Some("a"), 0);
+    put(&mut world, &store, "k", Some("a"), 0);
+    put(&mut world, &store, "j", None, -25_000);
+    put(&mut world, &store, "k", Some("b"), 200_000);
+    let found = store.borrow_mut().get(&"kept".to_owned()).expect("get");
+    assert!(found.is_some());
+}
