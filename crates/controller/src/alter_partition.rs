@@ -1,8 +1,8 @@
 //! AlterPartition: the leader of a partition tells who is in sync (KIP-497, KIP-841, KIP-903).
 //!
-//! The leader's word counts for the epochs in which it was said; a replica that may not be in sync refuses
-//! the whole of its partition. A reassignment that waits for a replica may end by it, and take the
-//! leadership away from who has asked.
+//! The leader's word counts for the epochs in which it was said; a replica that may not be in sync, or joins from a
+//! directory that has failed, refuses the whole of its partition. A reassignment that waits for a replica may end by
+//! it, and take the leadership away from who has asked.
 
 use crate::brokers::check_broker_epoch;
 use crate::context::ControllerContext;
@@ -10,7 +10,8 @@ use crate::decision::{ApiError, Decision};
 use crate::partition_update::{Election, PartitionUpdate};
 use crate::topic_values::TopicValues;
 use metadata::{
-    LeaderRecoveryState, MetadataImage, MetadataRecord, Partition, PartitionChange, Topic,
+    BrokerRegistration, LeaderRecoveryState, MetadataImage, MetadataRecord, Partition,
+    PartitionChange, Topic,
 };
 use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, Uuid};
 use std::collections::BTreeSet;
@@ -144,12 +145,23 @@ fn check(
             .cluster
             .broker(*id)
             .filter(|broker| broker.is_active());
-        broker.is_some_and(|broker| epoch.is_none() || *epoch == broker.epoch)
+        broker.is_some_and(|broker| {
+            let is_known = epoch.is_none() || *epoch == broker.epoch;
+            is_known && (partition.isr.contains(id) || has_its_log(broker, partition))
+        })
     };
     match wanted.isr.iter().all(is_eligible) {
         true => Ok(()),
         false => Err(ErrorCode::IneligibleReplica),
     }
+}
+
+/// Whether the replica's directory is not known to have failed. A fetch that was under way may call it in sync
+/// afterwards, and a reassignment would end with a replica that has nothing to lead with. Apache Kafka 4.3 does not
+/// look at that.
+fn has_its_log(broker: &BrokerRegistration, partition: &Partition) -> bool {
+    let directory = partition.directory_of(broker.id);
+    directory.is_none_or(|directory| broker.has_online_directory(directory))
 }
 
 fn change(

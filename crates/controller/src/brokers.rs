@@ -248,6 +248,15 @@ fn end_incarnation(
     if is_clean || !image.features.has_eligible_leader_replicas() {
         return leave(image, context, broker_id);
     }
+    forget_replicas(image, context, broker_id)
+}
+
+/// Nothing is known any more of what the broker's replicas have: it is neither in sync nor an eligible leader.
+fn forget_replicas(
+    image: &MetadataImage,
+    context: &ControllerContext<'_>,
+    broker_id: BrokerId,
+) -> Vec<MetadataRecord> {
     let event = BrokerEvent::MayHaveLostRecords(broker_id);
     elect_leaders(image, context, event, &|_, _, partition| {
         is_in_sync_or_eligible(partition, broker_id)
@@ -386,7 +395,9 @@ pub fn begin_controlled_shutdown(
     Ok(Decision::splittable(records, ()))
 }
 
-/// UnregisterBroker: forgets a broker, and elects leaders where it led or could have.
+/// UnregisterBroker: forgets a broker, and elects leaders where it led or could have. What comes back with its id is a
+/// broker that nobody knows, so it is no eligible leader either: one that is never coming back must not keep the last
+/// known leader from its partition. Apache Kafka 4.3 leaves it among the eligible leaders.
 ///
 /// # Errors
 /// BROKER_ID_NOT_REGISTERED.
@@ -401,10 +412,7 @@ pub fn unregister_broker(
             format!("Broker ID {broker_id} is not currently registered"),
         ));
     };
-    let event = BrokerEvent::Leaves(broker_id);
-    let mut records = elect_leaders(image, context, event, &|_, _, partition| {
-        is_in_sync_or_eligible(partition, broker_id)
-    });
+    let mut records = forget_replicas(image, context, broker_id);
     records.push(MetadataRecord::UnregisterBroker {
         broker_id,
         broker_epoch: broker.epoch,

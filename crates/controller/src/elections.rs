@@ -3,9 +3,9 @@
 //!
 //! | event | partitions | in-sync replicas |
 //! |--|--|--|
-//! | a broker is fenced, shuts down, is unregistered, loses a directory | those it is in sync for | without it |
+//! | a broker is fenced, shuts down, loses a directory | those it is in sync for | without it |
 //! | a broker is unfenced | those without a leader | as they are |
-//! | a broker restarts after a crash | those it is in sync or eligible for | without it, and it is not eligible |
+//! | a broker restarts after a crash, or is unregistered | those that know it | without it, and it is not eligible |
 //!
 //! On a single node that restarts, the leader is gone with the registration of the new process and
 //! elected again with its unfencing: the leader epoch rises by two.

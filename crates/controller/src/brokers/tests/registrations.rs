@@ -31,6 +31,7 @@ fn brokers_are_unregistered() {
               t-0 leader 2 epoch 1.1 isr [2] elr [1]
             unregister 1
               broker 1 is gone
+              t-0 leader 2 epoch 1.2 isr [2]
             unregister 1 -> BROKER_ID_NOT_REGISTERED: Broker ID 1 is not currently registered
             fence 1 -> STALE_BROKER_EPOCH: No broker registration found for broker id 1
             unfence 1 -> STALE_BROKER_EPOCH: No broker registration found for broker id 1
