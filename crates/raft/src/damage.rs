@@ -21,8 +21,8 @@
 //! log know it, as they have more ([`crate::FetchAnswer::shows_loss`]).
 //!
 //! An observer writes what its leader sends, several batches at once; what it loses its leader has. Its
-//! log is not looked at here, but its file in the folder tells what is committed: a leader that has lost it
-//! does not make the observer's next start forget it.
+//! log is not looked at here, but its file in the folder tells what is committed, and moves with that: a leader
+//! that has lost it does not make the observer's next start forget it, in whatever way the observer has ended.
 //!
 //! A mark of an orderly stop does not tell that the tail is whole: it may be older than that, as
 //! Apache Kafka takes it after it has appended.
@@ -79,14 +79,42 @@ pub(crate) fn check<D: Disk>(disk: &D, directory: &Path, folder: &Path) -> Resul
 /// Notes for the next start that the batches below `end_offset` were synced, in the folder of the log or in its
 /// log directory. What was noted there of less goes.
 pub(crate) fn note<D: Disk>(disk: &D, place: &Path, end_offset: i64) -> io::Result<()> {
-    let name = format!("{end_offset:0NAME_DIGITS$}{SYNCED_SUFFIX}");
-    disk.open(&place.join(name), OpenMode::Replace)?;
+    disk.open(&note_of(place, end_offset), OpenMode::Replace)?;
     disk.sync_directory(place)?;
     let notes = numbered_files(disk, place, SYNCED_SUFFIX).map_err(|error| error.source)?;
     for (_, path) in notes.iter().filter(|(noted, _)| *noted < end_offset) {
         disk.remove_file(path)?;
     }
     Ok(())
+}
+
+/// Moves an observer's note to what is committed now, in the folder of the log. Once there is one nothing is synced for
+/// it: a machine that crashes may come back with the note before, which tells less and nothing wrong.
+pub(crate) fn move_note<D: Disk>(
+    disk: &D,
+    folder: &Path,
+    end_offset: i64,
+) -> Result<(), StorageError> {
+    let note = note_of(folder, end_offset);
+    let mut notes = numbered_files(disk, folder, SYNCED_SUFFIX)?;
+    notes.retain(|(noted, _)| *noted != end_offset);
+    match notes.pop() {
+        Some((_, before)) => disk.rename(&before, &note).context("rename", &before)?,
+        None => {
+            let made = disk.open(&note, OpenMode::Replace);
+            let synced = made.and_then(|_| disk.sync_directory(folder));
+            synced.context("make", &note)?;
+        }
+    }
+    for (_, path) in notes {
+        disk.remove_file(&path).context("remove", &path)?;
+    }
+    Ok(())
+}
+
+/// The file that notes an offset.
+fn note_of(place: &Path, end_offset: i64) -> PathBuf {
+    place.join(format!("{end_offset:0NAME_DIGITS$}{SYNCED_SUFFIX}"))
 }
 
 /// The largest offset that is noted in the folder of the log.

@@ -12,6 +12,7 @@
 //! is over, nor when the leader has changed meanwhile. What was fetched is flushed before it counts
 //! as committed and before more is fetched, which a voter must do and costs an observer little.
 
+use crate::damage;
 use crate::download::{Download, discard};
 use crate::error::{AppendError, ObserverError, ReadError};
 use crate::messages::{Answer, Content, LeaderAndEpoch, Recipient, Request, SnapshotPiece, Wanted};
@@ -384,7 +385,12 @@ impl<D: Disk> Replica<D> {
         }
         // Only whole batches are committed, so that what is above can be cut.
         let committed = log.batch_start(high_watermark.min(end_offset));
-        log.commit(committed.map_err(of_read)?);
+        let committed = committed.map_err(of_read)?;
+        if committed > log.high_watermark() {
+            // Before anybody lives by it: the next start must not take it for something that may be cut.
+            damage::move_note(&log.disk, &log.folder, committed)?;
+        }
+        log.commit(committed);
         if let RoleState::Observer(observer) = &mut self.role {
             observer.leader_high_watermark = Some(high_watermark).filter(|known| *known >= 0);
         }

@@ -119,7 +119,7 @@ impl<D: Disk> Replica<D> {
     /// synced; beside that nothing is written.
     ///
     /// Of the log of the one voter all is committed: nobody else could have voted for anything else.
-    /// Of an observer's only the newest snapshot is, until its leader says more.
+    /// Of an observer's the newest snapshot is, and what its leader had told an earlier run, until it says more.
     ///
     /// # Errors
     /// When files are damaged beyond what a crash explains, hold what this build does not know, or

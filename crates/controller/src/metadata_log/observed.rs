@@ -6,8 +6,8 @@
 //!   now and then     image ─> SnapshotJob ─> complete_snapshot ─> old segments go
 //! ```
 //!
-//! Of the log at hand nobody knows how much is committed until the leader says so: the image is an old one,
-//! of the newest snapshot, until the log [has caught up](ObservedMetadataLog::has_caught_up). Nothing is to be
+//! Of the log at hand nobody knows how much is committed until the leader says so: the image is an old one, of what
+//! an earlier run was told, until the log [has caught up](ObservedMetadataLog::has_caught_up). Nothing is to be
 //! deleted because such an image does not have it.
 
 use super::error::{FollowMetadataError, OpenMetadataLogError};

@@ -63,6 +63,86 @@ fn an_observer_that_has_halted_for_a_loss_halts_again_after_a_restart() {
     );
 }
 
+/// It was killed after it had lived by what is committed, and its leader comes back with less.
+#[test]
+fn an_observer_that_was_killed_cuts_nothing_that_it_knew_as_committed() {
+    script::check(
+        observer(),
+        "learn 2 5
+         poll
+         2 5 records 1 0:5:a
+         poll
+         2 5 records 2 1:5:b 2:5:c
+         restart
+         learn 2 6
+         poll
+         2 6 diverging 5 1",
+        &expect_test::expect![[r#"
+            learn 2 5 => Observer { leader_id: 2 } epoch 5 log 0..0 high watermark 0
+            poll => Leader(2) in 5 Log { fetch_offset: 0, last_fetched_epoch: 0, high_watermark: 0 }
+            2 5 records 1 0:5:a => Observer { leader_id: 2 } epoch 5 log 0..1 high watermark 1
+            poll => Leader(2) in 5 Log { fetch_offset: 1, last_fetched_epoch: 5, high_watermark: 1 }
+            2 5 records 2 1:5:b 2:5:c => Observer { leader_id: 2 } epoch 5 log 0..3 high watermark 2
+            restart => Observer { leader_id: 2 } epoch 5 log 0..3 high watermark 2
+            learn 2 6 => Observer { leader_id: 2 } epoch 6 log 0..3 high watermark 2
+            poll => Leader(2) in 6 Log { fetch_offset: 3, last_fetched_epoch: 5, high_watermark: 2 }
+            2 6 diverging 5 1 => ! the leader's log leaves this one at offset 1, and what is below 2 is committed: is `/a/__cluster_metadata-0` the directory of another cluster? Else the controller has lost records: stop it, and restore its newest directory. Removing this folder gives up what the controller lacks
+        "#]],
+    );
+}
+
+/// Its note may be the one before, but there is one.
+#[test]
+fn an_observer_whose_machine_has_crashed_knows_what_was_noted_first() {
+    script::check(
+        observer(),
+        "learn 2 5
+         poll
+         2 5 records 1 0:5:a
+         poll
+         2 5 records 2 1:5:b 2:5:c
+         crash",
+        &expect_test::expect![[r#"
+            learn 2 5 => Observer { leader_id: 2 } epoch 5 log 0..0 high watermark 0
+            poll => Leader(2) in 5 Log { fetch_offset: 0, last_fetched_epoch: 0, high_watermark: 0 }
+            2 5 records 1 0:5:a => Observer { leader_id: 2 } epoch 5 log 0..1 high watermark 1
+            poll => Leader(2) in 5 Log { fetch_offset: 1, last_fetched_epoch: 5, high_watermark: 1 }
+            2 5 records 2 1:5:b 2:5:c => Observer { leader_id: 2 } epoch 5 log 0..3 high watermark 2
+            crash => Observer { leader_id: 2 } epoch 5 log 0..3 high watermark 1
+        "#]],
+    );
+}
+
+/// A leader that others have elected may lack what was not committed, and an observer's note is none of that.
+#[test]
+fn an_observer_that_was_killed_cuts_what_was_not_committed() {
+    script::check(
+        observer(),
+        "learn 2 5
+         poll
+         2 5 records 1 0:5:a 1:5:b
+         restart
+         learn 3 6
+         poll
+         3 6 diverging 5 1
+         poll
+         3 6 records 2 1:6:c
+         restart",
+        &expect_test::expect![[r#"
+            learn 2 5 => Observer { leader_id: 2 } epoch 5 log 0..0 high watermark 0
+            poll => Leader(2) in 5 Log { fetch_offset: 0, last_fetched_epoch: 0, high_watermark: 0 }
+            2 5 records 1 0:5:a 1:5:b => Observer { leader_id: 2 } epoch 5 log 0..2 high watermark 1
+            restart => Observer { leader_id: 2 } epoch 5 log 0..2 high watermark 1
+            learn 3 6 => Observer { leader_id: 3 } epoch 6 log 0..2 high watermark 1
+            poll => Leader(3) in 6 Log { fetch_offset: 2, last_fetched_epoch: 5, high_watermark: 1 }
+            3 6 diverging 5 1 => Observer { leader_id: 3 } epoch 6 log 0..1 high watermark 1
+            poll => Leader(3) in 6 Log { fetch_offset: 1, last_fetched_epoch: 5, high_watermark: 1 }
+            3 6 records 2 1:6:c => Observer { leader_id: 3 } epoch 6 log 0..2 high watermark 2
+            restart => Observer { leader_id: 3 } epoch 6 log 0..2 high watermark 2
+        "#]],
+    );
+}
+
 #[test]
 fn an_observer_knows_after_an_orderly_stop_what_is_committed() {
     let disk = new_disk();

@@ -134,15 +134,19 @@ fn what_the_leader_has_committed_is_the_image() {
     assert_eq!(world.log.leader(), LEADER);
 }
 
+/// What the leader had told before stays known.
 #[test]
 fn what_is_at_hand_counts_only_once_the_leader_has_told_how_far() {
     let mut world = World::new();
     world.append(&[feature(MetadataVersion::FEATURE, 30)]);
+    world.append(&[feature("group.version", 1)]);
     world.fetch(1).expect("taken");
     world.restart();
-    assert!(world.log.image().is_empty() && !world.log.has_caught_up());
-    let change = world.fetch(1).expect("taken").expect("a change");
-    assert_eq!(change.delta.after.metadata_version().level(), 30);
+    let levels = world.log.image().features.finalized();
+    assert_eq!(levels[MetadataVersion::FEATURE], 30);
+    assert!(!levels.contains_key("group.version") && !world.log.has_caught_up());
+    let change = world.fetch(2).expect("taken").expect("a change");
+    assert_eq!(change.delta.after.features.finalized()["group.version"], 1);
     assert!(world.log.has_caught_up());
 }
 
