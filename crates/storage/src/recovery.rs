@@ -475,6 +475,12 @@ impl<D: Disk> Recovery<'_, D> {
     fn take_snapshot(&mut self, state: &ProducerState) -> Result<(), OpenError> {
         let offset = state.end_offset();
         let mut bases = self.recovered.segments.iter().map(Segment::base_offset);
+        // Without a snapshot a log begins with no producers. One that says so would be read by nobody again, who would
+        // see that a crash has torn it.
+        let is_first = self.recovered.segments.first().map(Segment::base_offset) == Some(offset);
+        if is_first && state.producers().len() == 0 {
+            return Ok(());
+        }
         if bases.any(|base| base == offset) && !self.confirm_snapshot(state)? {
             let name = write_snapshot(self.files, state)?;
             self.recovered.snapshots.insert(offset);
