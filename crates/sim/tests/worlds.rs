@@ -75,6 +75,23 @@ fn find<P: Copy + Debug + Send>(
     assert!(missed.is_empty(), "not found, or by chance: {missed:?}");
 }
 
+/// A member that was away comes back while its group waits for its members to join again. A commit is taken, tells it
+/// nothing of that, and saves it from nothing.
+#[test]
+fn a_member_that_has_only_committed_may_be_left_out() {
+    for seed in [108_143, 108_273] {
+        let outcome = sim::run(&Schedule::of(seed), Planted::Nothing, false);
+        assert_eq!(outcome.verdict, None, "seed {seed}");
+    }
+}
+
+/// A log that was empty when it was recovered, and was full of records when the machine stopped again.
+#[test]
+fn no_torn_snapshot_of_no_producers_is_left() {
+    let outcome = sim::run(&Schedule::of(113_823), Planted::Nothing, false);
+    assert_eq!(outcome.verdict, None);
+}
+
 #[test]
 fn a_schedule_that_fails_shrinks_and_repeats() {
     let planted = Planted::SyncsNothing;

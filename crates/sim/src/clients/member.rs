@@ -23,7 +23,7 @@ pub(crate) struct Member {
     is_waiting: bool,
     sent: Option<Sent>,
     asked_at_ms: i64,
-    /// When it last said that it lives, and was heard.
+    /// When it last said that it lives, and was told that all is well.
     heard_at_ms: Option<i64>,
     /// The committed offsets that it knows of.
     seen: BTreeMap<OffsetKey, i64>,
@@ -131,16 +131,15 @@ impl Member {
 
     /// A commit was answered, or a heartbeat.
     fn done(&mut self, error: ErrorCode, desk: &mut Desk<'_>) {
-        if error == ErrorCode::None {
-            self.heard_at_ms = Some(self.asked_at_ms);
-        }
         match (error, self.sent.take()) {
+            // No sign of life that a member may trust: it is taken while the group waits for its members to join
+            // again, tells nothing of that, and who has not joined at the end of the wait is none any more.
             (ErrorCode::None, Some(Sent::Commit(key, offset))) => {
                 let seen = self.seen.entry(key.clone()).or_insert(offset);
                 *seen = offset.max(*seen);
                 desk.judge.offset_known(key, offset);
             }
-            (ErrorCode::None, _) => {}
+            (ErrorCode::None, _) => self.heard_at_ms = Some(self.asked_at_ms),
             (
                 ErrorCode::RebalanceInProgress
                 | ErrorCode::IllegalGeneration
