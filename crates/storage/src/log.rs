@@ -38,10 +38,9 @@ use crate::partition_metadata::{
     PARTITION_METADATA, read_partition_metadata, write_partition_metadata,
 };
 use crate::producer_snapshots::write_snapshot;
-use crate::producer_state::{ProducerAppend, ProducerState};
+use crate::producer_state::ProducerState;
 use crate::recovery::{OpenError, RecoveryEvent, recover};
 use crate::segment::Segment;
-use crate::stored_batch::StoredBatch;
 
 pub use append::{AppendError, AppendOptions, Appended};
 pub use compact::CompactionCandidate;
@@ -173,10 +172,6 @@ pub struct Log<D: Disk> {
     deleted_files: retain::DeletedFiles,
     /// Held by compactions that have not ended as well: they write beside the log.
     compactions: Arc<()>,
-    /// Descriptions of the batches of one append; kept for its capacity.
-    batches: Vec<StoredBatch>,
-    /// What the batches of one append change of their producers; kept likewise.
-    producer_append: ProducerAppend,
 }
 
 impl<D: Disk> Log<D> {
@@ -215,8 +210,6 @@ impl<D: Disk> Log<D> {
             last_flush_ms: opening.now_ms,
             deleted_files: retain::DeletedFiles::new(),
             compactions: Arc::default(),
-            batches: Vec::new(),
-            producer_append: ProducerAppend::default(),
         })
     }
 
@@ -269,8 +262,6 @@ impl<D: Disk> Log<D> {
             last_flush_ms: opening.now_ms,
             deleted_files: retain::DeletedFiles::new(),
             compactions: Arc::default(),
-            batches: Vec::new(),
-            producer_append: ProducerAppend::default(),
             files,
         };
         log.indexes_flushed_end = log.trusted_indexes_end(flushed_end_offset);

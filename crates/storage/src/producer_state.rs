@@ -168,7 +168,8 @@ struct UnreplicatedTransaction {
 /// The producers of one partition.
 #[derive(Debug, Clone, Default)]
 pub struct ProducerState {
-    producers: BTreeMap<ProducerId, ProducerEntry>,
+    /// Apart, as most partitions have one or few, and a map takes room for eleven at once.
+    producers: BTreeMap<ProducerId, Box<ProducerEntry>>,
     /// Producer ids of open transactions, by their first offset.
     open: BTreeMap<i64, ProducerId>,
     /// Ended transactions whose marker may be above the high watermark, by their first offset.
@@ -204,7 +205,7 @@ impl ProducerState {
 
     /// The producers by id, as `DescribeProducers` lists them.
     pub fn producers(&self) -> impl ExactSizeIterator<Item = (ProducerId, &ProducerEntry)> {
-        self.producers.iter().map(|(id, entry)| (*id, entry))
+        self.producers.iter().map(|(id, entry)| (*id, &**entry))
     }
 
     /// The offset from which on records may belong to a transaction that has not ended, as far as
@@ -314,7 +315,7 @@ impl ProducerState {
         }
         let mut entry = match (noted, known) {
             (Some(at), _) => append.entries[at].1,
-            (None, Some(entry)) => *entry,
+            (None, Some(entry)) => **entry,
             (None, None) => ProducerEntry::EMPTY,
         };
         match marker {
@@ -390,7 +391,10 @@ impl ProducerState {
     ) -> Vec<AbortedTransaction> {
         self.end_offset = end_offset;
         for (producer_id, entry) in append.entries.drain(..) {
-            self.producers.insert(producer_id, entry);
+            match self.producers.get_mut(&producer_id) {
+                Some(known) => **known = entry,
+                None => drop(self.producers.insert(producer_id, Box::new(entry))),
+            }
         }
         let mut aborted = Vec::new();
         for event in append.events.drain(..) {

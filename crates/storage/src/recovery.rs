@@ -179,6 +179,9 @@ pub(crate) fn recover<D: Disk>(
 
 impl<D: Disk> Recovery<'_, D> {
     fn load_segments(&mut self, listing: &listing::Listing) -> Result<(), OpenError> {
+        // Most logs have one, and are many.
+        let segments = &mut self.recovered.segments;
+        segments.reserve_exact(listing.segments.len());
         for (base_offset, kinds) in &listing.segments {
             let has_transactions = kinds.contains(&FileKind::TransactionIndex);
             let segment = match Segment::load(self.files, *base_offset, has_transactions)? {

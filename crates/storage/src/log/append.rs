@@ -8,6 +8,7 @@
 
 use model::LeaderEpoch;
 use record::{BatchError, Batches, RecordBatch, TimestampType, ValidatedBatch};
+use std::cell::Cell;
 use thiserror::Error;
 
 use super::{Log, LogState};
@@ -143,7 +144,25 @@ struct Checked {
     duplicate: Option<ProducerBatch>,
 }
 
+thread_local! {
+    /// Lists of an append that has ended, for the next one of the thread: a log keeps nothing for its next append,
+    /// which may be far away.
+    static KEPT: Cell<Option<Checked>> = const { Cell::new(None) };
+}
+
 impl Checked {
+    /// Lists for one append, with the room that earlier ones have made.
+    fn take() -> Self {
+        KEPT.take().unwrap_or_default()
+    }
+
+    /// Keeps the lists for another append.
+    fn keep(mut self) {
+        self.clear();
+        self.batches.shrink_to(8);
+        KEPT.set(Some(self));
+    }
+
     fn clear(&mut self) {
         self.batches.clear();
         self.producers.clear();
@@ -168,11 +187,11 @@ impl<D: Disk> Log<D> {
         if self.state != LogState::Open {
             return Err(AppendError::Offline);
         }
-        let mut checked = self.take_checked();
+        let mut checked = Checked::take();
         let appended = self
             .prepare_as_leader(batch, &options, &mut checked)
             .and_then(|()| self.append_checked(batch.bytes(), &mut checked, options.now_ms));
-        self.keep_checked(checked);
+        checked.keep();
         let log_append_time_ms = match batch.header().timestamp_type() {
             TimestampType::CreateTime => -1,
             TimestampType::LogAppendTime => batch.header().max_timestamp(),
@@ -197,7 +216,7 @@ impl<D: Disk> Log<D> {
         if self.state != LogState::Open {
             return Err(AppendError::Offline);
         }
-        let mut checked = self.take_checked();
+        let mut checked = Checked::take();
         let mut rest = records;
         let mut appended: Option<Appended> = None;
         // What the leader keeps in one segment may be more than one holds here.
@@ -224,24 +243,8 @@ impl<D: Disk> Log<D> {
                 (Err(error), _) => break Err(error),
             }
         };
-        self.keep_checked(checked);
+        checked.keep();
         result
-    }
-
-    /// Lists for one append, with the room that earlier ones have made.
-    fn take_checked(&mut self) -> Checked {
-        Checked {
-            batches: std::mem::take(&mut self.batches),
-            producers: std::mem::take(&mut self.producer_append),
-            duplicate: None,
-        }
-    }
-
-    fn keep_checked(&mut self, mut checked: Checked) {
-        checked.clear();
-        checked.batches.shrink_to(8);
-        self.batches = checked.batches;
-        self.producer_append = checked.producers;
     }
 
     fn prepare_as_leader(

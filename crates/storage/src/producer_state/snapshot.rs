@@ -66,7 +66,7 @@ impl ProducerState {
             let (producer_id, entry) = read_entry(&mut reader).map_err(truncated)?;
             let known = state
                 .producers
-                .insert(ProducerId(producer_id), entry)
+                .insert(ProducerId(producer_id), Box::new(entry))
                 .is_some();
             let transaction = entry.transaction_first_offset();
             if known
