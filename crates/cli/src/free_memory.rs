@@ -1,7 +1,10 @@
-//! Memory that the server has freed goes back to the system: the allocator of glibc keeps what a start, a burst
-//! of topics or a large request has left in many small pieces, for as long as the process lives.
+//! Memory that the server does not need any more goes back to the system.
 //!
-//! Other allocators give it back by themselves.
+//! What it has freed: the allocator of glibc keeps what a start, a burst of topics or a large request has left in
+//! many small pieces, for as long as the process lives. Other allocators give it back by themselves.
+//!
+//! Of the program itself, what only a start looks at: the system maps 16 pages with each that is used first, and
+//! they stay mapped. Most of what an idle server takes would be these.
 
 use std::time::Duration;
 
@@ -68,6 +71,56 @@ fn trim() {
     }
 }
 
+/// Unmaps the program, and the libraries that it has loaded. What is used from here on is mapped again when it is,
+/// from the same files, which takes the system a microsecond or so for each 16 pages.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(unsafe_code, reason = "the C library has no other way to tell")]
+pub(crate) fn unmap_program() {
+    // SAFETY: `unmap_object` is what it calls, and takes no data.
+    unsafe {
+        libc::dl_iterate_phdr(Some(unmap_object), std::ptr::null_mut());
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub(crate) fn unmap_program() {}
+
+/// Unmaps one of the files that the process consists of, but for what is writable, or was while it was loaded.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(unsafe_code, reason = "the C library has no other way to tell")]
+unsafe extern "C" fn unmap_object(
+    object: *mut libc::dl_phdr_info,
+    _size: usize,
+    _data: *mut libc::c_void,
+) -> libc::c_int {
+    // SAFETY: the C library describes an object by this for as long as the call takes.
+    let (object, headers, page_bytes) = unsafe {
+        let object = &*object;
+        let count = usize::from(object.dlpi_phnum);
+        let headers = std::slice::from_raw_parts(object.dlpi_phdr, count);
+        (object, headers, libc::sysconf(libc::_SC_PAGESIZE))
+    };
+    let page_bytes = page_bytes.max(1).unsigned_abs();
+    for header in headers {
+        if header.p_type != libc::PT_LOAD || header.p_flags & libc::PF_W != 0 {
+            continue;
+        }
+        let start = object.dlpi_addr + header.p_vaddr;
+        // Whole pages: those at both ends may be another segment's.
+        let end = (start + header.p_filesz) / page_bytes * page_bytes;
+        let start = start.next_multiple_of(page_bytes);
+        if start < end {
+            // SAFETY: the pages are as their file has them, since the segment is not writable, and are read from
+            // it again.
+            unsafe {
+                let address = start as usize as *mut libc::c_void;
+                libc::madvise(address, (end - start) as usize, libc::MADV_DONTNEED);
+            }
+        }
+    }
+    0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,16 +141,37 @@ mod tests {
         assert!(after(9));
     }
 
+    /// What the system says under this name of the memory of this process.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    fn resident_bytes(name: &str) -> usize {
+        let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        kib.expect("in kB").parse::<usize>().expect("a number") << 10
+    }
+
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[test]
+    fn what_of_the_program_is_not_used_is_no_longer_resident() {
+        /// A part of the program that other tests do not use.
+        static PART: [u8; 16 << 20] = [7; 16 << 20];
+        let sum = || {
+            let part = std::hint::black_box(&PART);
+            part.iter().map(|byte| usize::from(*byte)).sum::<usize>()
+        };
+        assert_eq!(sum(), 7 * PART.len());
+        let mapped = resident_bytes("RssFile:");
+        unmap_program();
+        let unmapped = resident_bytes("RssFile:");
+        assert!(mapped - unmapped > PART.len() / 2, "{mapped} {unmapped}");
+        assert_eq!(sum(), 7 * PART.len());
+    }
+
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[test]
     fn what_is_given_back_is_no_longer_resident() {
-        fn resident_bytes() -> usize {
-            let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
-            let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-            let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
-            kib.expect("in kB").parse::<usize>().expect("a number") << 10
-        }
         const PIECES: usize = 200_000;
+        let resident_bytes = || resident_bytes("VmRSS:");
         let before = resident_bytes();
         let mut pieces: Vec<Vec<u8>> = (0..PIECES).map(|_| vec![1; 400]).collect();
         let full = resident_bytes();
