@@ -39,11 +39,13 @@ impl Deref for Broker {
 impl Broker {
     /// Whether a request is passed on to the controller of another node.
     pub(super) fn passes_on(&self, api: ApiKey, version: i16, context: &ConnectionContext) -> bool {
-        let facts = api.facts();
-        let is_known = (facts.min_version..=facts.max_version).contains(&version);
+        let is_known = || {
+            let facts = api.facts();
+            (facts.min_version..=facts.max_version).contains(&version)
+        };
         self.forwarding.is_some()
             && !context.listener.is_controller
-            && is_known
             && served::is_decided_by_controller(api)
+            && is_known()
     }
 }

@@ -22,7 +22,7 @@
 use self::append_thread::AppendThread;
 use self::inspection::Inspection;
 use self::outline::Outline;
-use self::parts::{AppendedBatch, Lists, PartitionPart, Parts, TopicPart};
+use self::parts::{AppendedBatch, LentLists, Lists, PartitionPart, Parts, TopicPart};
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
 use crate::api::endpoints::{BrokerEndpoint, Endpoints};
@@ -201,21 +201,17 @@ pub(crate) async fn serve(
     body_start: usize,
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
-    let mut lists = Lists::take();
-    let quick = read(
-        frame,
-        body_start,
-        request,
-        &mut lists.outline,
-        QUICK_PARTITIONS,
-    )?;
+    let mut lists = LentLists::take();
+    let outline = &mut lists.lists().outline;
+    let quick = read(frame, body_start, request, outline, QUICK_PARTITIONS)?;
     if let Some(asked) = quick {
         return append_all(broker, context, request, frame, (asked, lists), out).await;
     }
     drop(lists);
     let many = pin!(async {
-        let mut lists = Lists::default();
-        let asked = read(frame, body_start, request, &mut lists.outline, usize::MAX)?;
+        let mut lists = LentLists::default();
+        let outline = &mut lists.lists().outline;
+        let asked = read(frame, body_start, request, outline, usize::MAX)?;
         let asked = asked.expect("there is no limit");
         append_all(broker, context, request, frame, (asked, lists), out).await
     });
@@ -228,10 +224,10 @@ async fn append_all(
     context: &ConnectionContext,
     request: &Request<'_>,
     frame: &mut [u8],
-    (mut asked, mut lists): (RequestContext, Lists),
+    (mut asked, mut lists): (RequestContext, LentLists),
     out: &mut ResponseBuffer,
 ) -> Result<Served, DecodeError> {
-    let Lists { outline, parts } = &mut lists;
+    let Lists { outline, parts } = lists.lists();
     let version = request.version;
     let look_up = |name: &[u8], id| look_up_topic(broker, version, name, id);
     // One for all pieces, or others would never have theirs.
@@ -255,7 +251,7 @@ async fn append_all(
     let mut leaders = Vec::new();
     let mut deadline = None;
     for piece in outline.pieces() {
-        turn.share().await;
+        turn.share_if(outline.is_split()).await;
         outline.fill(piece, frame, parts, look_up);
         asked.look_for_producer(parts);
         verify(broker, version, &asked, parts).await;
@@ -323,6 +319,8 @@ async fn append_piece(
         version,
         acks: asked.acks,
     };
+    // What a single one takes counts in the turn of its connection.
+    let are_many = partitions.len() > 1;
     let mut at = 0;
     for topic in &*topics {
         for part in &mut partitions[at..at + topic.partition_count] {
@@ -334,7 +332,7 @@ async fn append_piece(
                 None => append.in_turn(topic, part, frame).await,
             };
             part.outcome.keep_record_errors(record_errors_left);
-            turn.share().await;
+            turn.share_if(are_many).await;
         }
         at += topic.partition_count;
     }
@@ -754,7 +752,11 @@ fn answer_piece(
     let mut at = 0;
     for topic in &parts.topics {
         if let Some(count) = topic.begins_with {
-            let name = std::str::from_utf8(&frame[topic.name.clone()]).unwrap_or_default();
+            let name = match &topic.hosted {
+                // It was found by this name, or the answer has none.
+                Some(hosted) => &*hosted.name,
+                None => std::str::from_utf8(&frame[topic.name.clone()]).unwrap_or_default(),
+            };
             writer.topic(name, topic.id, count, &mut out.head);
         }
         for part in &parts.partitions[at..at + topic.partition_count] {

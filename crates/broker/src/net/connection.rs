@@ -77,6 +77,8 @@ pub(crate) async fn serve<S: Service>(
         return;
     };
     tokio::select! {
+        // Which is first makes no difference, and to draw lots takes time with each request.
+        biased;
         () = serve_over(parts, listener, &mut stream, (local, peer), &slot) => {}
         () = slot.is_excess() => {}
     }
@@ -139,6 +141,8 @@ async fn requests<S: Service>(
     let max_idle_ms = sockets.node.config.network.connections_max_idle_ms;
     let mut idle = Idle::new(max_idle_ms);
     let mut turn = Turn::begin();
+    // Whether the turn has been looked at since a request was served in it.
+    let mut is_shared = true;
     let mut arriving = Arriving::new(&sockets.request_memory);
     let mut unread = Unread::new(&sockets.answer_memory, max_idle_ms);
     loop {
@@ -156,16 +160,20 @@ async fn requests<S: Service>(
                 arriving.served(buffer.arrived_bytes());
             }
             unread.flush(&mut out, stream).await?;
-            read_more(&mut buffer, stream, &mut idle, &mut turn, &mut arriving).await?;
-            slot.touch();
+            let has_waited =
+                read_more(&mut buffer, stream, &mut idle, &mut turn, &mut arriving).await?;
+            slot.touch(&turn);
             if buffer.is_to_be_joined() {
                 let turn = sockets.heavy_work.turn(Lane::Large).await;
                 turn.serve(pin!(async { buffer.join() })).await;
             }
             // A frame of megabytes may take many reads, none of which waits.
-            turn.share().await;
+            turn.share_if(!has_waited).await;
+            is_shared = true;
             continue;
         };
+        // Between requests that have come together; after one that stands alone its client is waited for.
+        turn.share_if(!std::mem::take(&mut is_shared)).await;
         arriving.frame_ended();
         let weight = service.weight(buffer.frame(frame.clone()));
         // A request that may wait must not hold back the answers before it, nor a large buffer.
@@ -193,7 +201,6 @@ async fn requests<S: Service>(
             while_connected(stream, serving, ends_with_client).await
         };
         let served = served.ok_or(End::Closed)?;
-        turn.share().await;
         let end = match served {
             Served::Answered => continue,
             Served::Close(reason) => End::Cut(reason),
@@ -282,14 +289,14 @@ async fn while_connected<T>(
     }
 }
 
-/// Reads what there is, or waits for it, when there is room for it; a turn begins when it has waited.
+/// Reads what there is, or waits for it, when there is room for it. Whether it has waited: a turn begins then.
 async fn read_more(
     buffer: &mut FrameBuffer,
     stream: &mut impl Transport,
     idle: &mut Idle,
     turn: &mut Turn,
     arriving: &mut Arriving,
-) -> Result<(), End> {
+) -> Result<bool, End> {
     let (arrived, announced) = (buffer.arrived_bytes(), buffer.announced_bytes());
     tokio::select! {
         biased;
@@ -303,8 +310,9 @@ async fn read_more(
             Poll::Ready(read) => Poll::Ready(Some(read)),
             Poll::Pending => {
                 if waits_since.is_none() {
-                    waits_since = Some(Instant::now());
-                    idle.restart();
+                    let now = Instant::now();
+                    waits_since = Some(now);
+                    idle.restart(now);
                 }
                 idle.poll_over(context).map(|()| None)
             }
@@ -337,7 +345,7 @@ async fn read_more(
         Some(Ok(0)) => Err(End::Closed),
         Some(Ok(_)) => {
             arriving.arrived(buffer.arrived_bytes());
-            Ok(())
+            Ok(waits_since.is_some())
         }
         Some(Err(error)) => Err(End::Failed(error)),
     }

@@ -27,11 +27,9 @@ impl Idle {
         Self { limit, since }
     }
 
-    /// Counts from now on.
-    pub(crate) fn restart(&mut self) {
-        if self.limit.is_some() {
-            self.since = Instant::now();
-        }
+    /// Counts from then on.
+    pub(crate) const fn restart(&mut self, since: Instant) {
+        self.since = since;
     }
 
     /// Ready when nothing has come for too long.

@@ -3,6 +3,7 @@
 //! than `max.connections` then, those are closed that have been silent the longest, but none of
 //! the listener between brokers, which is outside that limit unless it is the only one.
 
+use crate::scheduling::turn::Turn;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -113,10 +114,12 @@ pub(crate) struct ConnectionSlot {
 }
 
 impl ConnectionSlot {
-    /// Notes that the connection is used.
-    pub(crate) fn touch(&self) {
-        let now_ns = self.room.shared.started.elapsed().as_nanos() as u64;
-        self.one.last_ns.store(now_ns, Ordering::Relaxed);
+    /// Notes that the connection is used, in this turn of its requests.
+    pub(crate) fn touch(&self, turn: &Turn) {
+        let since_start = turn.0.saturating_duration_since(self.room.shared.started);
+        self.one
+            .last_ns
+            .store(since_start.as_nanos() as u64, Ordering::Relaxed);
     }
 
     /// Ends when the connection has to go, as there are more than there may be.

@@ -23,4 +23,11 @@ impl Turn {
             self.0 = Instant::now();
         }
     }
+
+    /// The same where it may have lasted for long: short requests do without a look at the clock.
+    pub(crate) async fn share_if(&mut self, is_due: bool) {
+        if is_due {
+            self.share().await;
+        }
+    }
 }
