@@ -189,6 +189,12 @@ impl Transactions {
         self.runtime.slot_of(id).unwrap().noted.endings.count()
     }
 
+    /// Whether the metadata that it knows have a topic.
+    #[cfg(test)]
+    pub(crate) fn knows_topic(&self, name: &str) -> bool {
+        self.image().topics.by_name(name).is_some()
+    }
+
     fn image(&self) -> Arc<MetadataImage> {
         self.runtime.coordination().image.borrow().clone()
     }

@@ -1,12 +1,13 @@
 //! Who learns of new metadata, in which order.
 //!
 //! ```text
-//!   start ──┬─> settings ─> fetchers ─> logs ─> coordinators ─> what requests see ─> registration
+//!   start ──┬─> settings ─> fetchers ─> coordinators ─> logs ─> what requests see ─> registration
 //!   change ─┘
 //! ```
 //!
-//! Settings come first, as logs are made with them. Requests see a topic when its log is there, and when
-//! the coordinators know of it.
+//! Settings come first, as logs are made with them. Coordinators know of a change before they take over what is
+//! led by it: the state of a partition may be about topics that came with the same change, and to metadata
+//! without them, these would be deleted ones. Requests see a topic when its log is there.
 //!
 //! A start is one change, from the empty image, and who does something else with it says so in
 //! [`Publisher::publish_start`]: nobody can connect yet.
@@ -51,11 +52,11 @@ pub(super) fn all(broker: &Arc<Broker>, places: Places) -> Vec<Box<dyn Publisher
     vec![
         Box::new(Settings(node())),
         Box::new(Fetchers(weak())),
+        Box::new(Coordinators(weak())),
         Box::new(Logs {
             broker: weak(),
             found: Mutex::new(places),
         }),
-        Box::new(Coordinators(weak())),
         Box::new(Requests(node())),
         Box::new(Registration(weak())),
     ]
@@ -173,6 +174,14 @@ impl Publisher for Logs {
         opening::open_all(&broker.logs, &change.delta, places)?;
         // A log that a start opens tells nobody of its role.
         broker.replica_fetchers.begin();
+        for name in [OFFSETS_TOPIC, TRANSACTION_TOPIC] {
+            let topic = broker.logs.partitions.topic(name);
+            for partition in topic.into_iter().flat_map(|topic| topic.partitions()) {
+                if let Role::Leader { leader_epoch, .. } = partition.role() {
+                    broker.logs.users().led(partition, leader_epoch);
+                }
+            }
+        }
         Ok(())
     }
 }
@@ -201,24 +210,7 @@ impl MetadataPublisher for Coordinators {
     }
 }
 
-impl Publisher for Coordinators {
-    /// Takes over what is led here, too: a log that a start opens tells nobody of its role.
-    fn publish_start(&self, change: &MetadataChange) -> Result<(), StartError> {
-        self.publish(change);
-        let Some(broker) = self.0.upgrade() else {
-            return Ok(());
-        };
-        for name in [OFFSETS_TOPIC, TRANSACTION_TOPIC] {
-            let topic = broker.logs.partitions.topic(name);
-            for partition in topic.into_iter().flat_map(|topic| topic.partitions()) {
-                if let Role::Leader { leader_epoch, .. } = partition.role() {
-                    broker.logs.users().led(partition, leader_epoch);
-                }
-            }
-        }
-        Ok(())
-    }
-}
+impl Publisher for Coordinators {}
 
 /// The image that requests are answered from.
 struct Requests(Weak<ClusterNode>);

@@ -15,9 +15,9 @@ const FOUR: BrokerId = BrokerId(4);
 /// Appends these records, and takes them.
 pub(super) fn take(running: &Running, records: Vec<MetadataRecord>) {
     append_and_take(running, records, |broker, appended| {
-        metadata_changes::apply(&broker.logs, &appended.delta);
         broker.coordinators.groups.follow(&appended.image);
         broker.coordinators.transactions.follow(&appended.image);
+        metadata_changes::apply(&broker.logs, &appended.delta);
     });
 }
 

@@ -1,10 +1,14 @@
 //! Coordinators whose threads wait for the log of a partition.
 
-use super::stuck::{StuckCall, refused};
+use super::stuck::{StuckCall, Two, refused};
 use super::*;
 use crate::coordinators::runtime::unparked;
+use crate::logs::found_logs::Places;
+use crate::server::publishers;
+use controller::MetadataChange;
 use coordinator::group::{GroupConfig, GroupShard};
 use coordinator::{Decision, Reply, Token, partition_for};
+use metadata::{MetadataDelta, PartitionChange};
 
 /// A server with one thread for coordinators, and a partition of `__consumer_offsets` in each of two
 /// directories.
@@ -153,6 +157,67 @@ fn what_is_led_that_was_left_meanwhile_is_not_here() {
         committed(&mut client) != ErrorCode::CoordinatorLoadInProgress
     });
     assert_eq!(committed(&mut client), ErrorCode::None);
+}
+
+/// A broker that was behind takes over a partition by a change that brings the topics, too, which the state is about.
+#[test]
+fn offsets_of_topics_that_came_with_the_leadership_are_not_those_of_deleted_ones() {
+    let two = Two::start();
+    let broker = two.broker();
+    let destinations = &broker.logs.future_replicas.destinations;
+    for (topic, at) in [(OFFSETS_TOPIC, 0), ("slow", 1)] {
+        let name = TopicPartition::new(topic, 0);
+        destinations.note(&name, &broker.logs.directories[at]);
+    }
+    let mut client = two.running.connect();
+    client.wait_for_coordinator("group");
+    let before = broker.node.image();
+    for topic in ["topic", "slow"] {
+        client.create_topic(topic, 1, &[]);
+    }
+    assert_eq!(client.commit_offset("group", "topic", 7), ErrorCode::None);
+    let mut after = MetadataImage::clone(&broker.node.image());
+    for topic in [OFFSETS_TOPIC, "slow"] {
+        let mut change = PartitionChange::of(after.topics.id_of(topic).unwrap(), 0);
+        change.leader = Some(broker.node.id);
+        let change = MetadataRecord::PartitionChange(change);
+        after.replay(&change).unwrap();
+    }
+    let offsets = broker.logs.partitions.find(OFFSETS_TOPIC, 0).unwrap();
+    let epoch = offsets.role().leader_epoch().unwrap();
+    let users = broker.logs.users();
+    users.left(OFFSETS_TOPIC, offsets.key(), epoch);
+    broker.coordinators.groups.follow(&before);
+    // The groups are loaded before the other partition knows of its role.
+    let stuck = StuckCall::begin(&two.running, "slow");
+    let change = MetadataChange {
+        delta: MetadataDelta::new(before, Arc::new(after)),
+        kraft_version: 1,
+    };
+    for publisher in publishers::all(broker, Places::default()) {
+        publisher.publish(&change);
+    }
+    stuck.end();
+    wait_until("the groups are loaded", || {
+        client.try_committed_offset("group", "topic", 0).is_ok()
+    });
+    assert_eq!(client.committed_offset("group", "topic", 0), 7);
+}
+
+/// To metadata without it, it would be a deleted one, which needs no marker.
+#[test]
+fn who_ends_transactions_knows_of_a_topic_before_its_log_is_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start(&[directory.path()]);
+    let broker = running.broker();
+    let coordinators = broker.coordinators.clone();
+    let (told, known) = mpsc::channel();
+    broker.logs.new_partitions.interrupt_next(move |_| {
+        let is_known = coordinators.transactions.knows_topic("topic");
+        told.send(is_known).unwrap();
+    });
+    running.connect().create_topic("topic", 1, &[]);
+    assert!(known.recv().unwrap());
 }
 
 /// A state that a mistake has left half changed is not what the log says.
