@@ -72,11 +72,20 @@ impl InSync {
             .take_if(|pending| replicas.partition_epoch > pending.proposal.partition_epoch);
     }
 
-    /// The broker leads in a new epoch, from this log end on.
-    pub(crate) fn begin_epoch(&mut self, replicas: &Replicas, log_end_offset: i64) {
+    /// The broker leads in a new epoch, from this log end on. Where another one `may_have_led` since the last one,
+    /// logs of followers may have been cut as that has said, and how far they are is not known any more.
+    pub(crate) fn begin_epoch(
+        &mut self,
+        replicas: &Replicas,
+        log_end_offset: i64,
+        may_have_led: bool,
+    ) {
         self.epoch_start_offset = log_end_offset;
         let now = self.leaders.now();
         for follower in &mut self.followers {
+            if may_have_led {
+                *follower = FollowerState::new(follower.broker_id);
+            }
             let is_in_sync = replicas.isr.contains(&follower.broker_id);
             follower.begin_epoch(is_in_sync, log_end_offset, now);
         }

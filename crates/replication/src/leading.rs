@@ -26,6 +26,18 @@ use storage::{Disk, StorageError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Leadership(pub(crate) u32);
 
+/// How the epoch of a role comes after the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EpochChange {
+    /// It is the same, of the same leader.
+    None,
+    /// The same leader goes on in the next one.
+    Next,
+    /// Another broker may have led in between. Changes of the metadata come together as well as one by one, so a
+    /// leader need not have heard of it.
+    Later,
+}
+
 impl<D: Disk> State<D> {
     /// Whether a client that knows this epoch of the leader may read here, whoever leads; -1 does not say.
     pub(crate) fn check_replica(&self, current_leader_epoch: LeaderEpoch) -> Result<(), ErrorCode> {
@@ -105,19 +117,25 @@ impl<D: Disk> State<D> {
         if self.role.is_leader() && !role.is_leader() {
             self.leadership.0 = self.leadership.0.wrapping_add(1);
         }
-        let begins_epoch = !self.role.is_leader() || role.leader_epoch() != Some(self.leader_epoch);
+        let epoch = match role.leader_epoch() {
+            Some(same) if same == self.leader_epoch && self.role.is_leader() => EpochChange::None,
+            Some(next) if next == self.leader_epoch.next() && self.role.is_leader() => {
+                EpochChange::Next
+            }
+            _ => EpochChange::Later,
+        };
         if let Some(leader_epoch) = role.leader_epoch() {
             self.leader_epoch = leader_epoch;
         }
         self.role = role;
-        self.take_replicas(begins_epoch, leaders, key);
+        self.take_replicas(epoch, leaders, key);
         self.advance_high_watermark();
     }
 
     /// Knows as many followers from here on as the role has.
     pub(crate) fn take_replicas(
         &mut self,
-        begins_epoch: bool,
+        epoch: EpochChange,
         leaders: &Arc<Leaders>,
         key: PartitionKey,
     ) {
@@ -134,8 +152,8 @@ impl<D: Disk> State<D> {
             Box::new(InSync::new(leaders, key, end))
         });
         in_sync.take_replicas(replicas);
-        if begins_epoch {
-            in_sync.begin_epoch(replicas, end);
+        if epoch != EpochChange::None {
+            in_sync.begin_epoch(replicas, end, epoch == EpochChange::Later);
         }
         in_sync.advance_low_watermark(log_start_offset);
     }

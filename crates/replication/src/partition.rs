@@ -5,7 +5,7 @@
 
 use crate::error::AppendError;
 use crate::error::ReadError;
-use crate::leading::Leadership;
+use crate::leading::{EpochChange, Leadership};
 use crate::log_host::LogHost;
 use crate::log_state::LogState;
 use crate::moving::MovedLog;
@@ -200,7 +200,8 @@ impl<D: Disk> Partition<D> {
             is_failed: false,
             is_closed: false,
         };
-        state.take_replicas(true, host.leaders(), (topic_id, topic_partition.partition));
+        let key = (topic_id, topic_partition.partition);
+        state.take_replicas(EpochChange::Later, host.leaders(), key);
         state.advance_high_watermark();
         host.note_change();
         let published = Published::default();

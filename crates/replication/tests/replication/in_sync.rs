@@ -187,6 +187,49 @@ fn a_leader_that_was_none_knows_nothing_of_its_followers() {
     );
 }
 
+/// Two changes of the metadata may come as one: broker 2 has led in epoch 6, and broker 3 has cut its log as that said.
+#[test]
+fn a_leader_knows_nothing_of_its_followers_where_another_one_may_have_led_in_between() {
+    check(
+        "
+        lead 5 of=2,3 isr=1,2,3 at=5
+        append all
+        append all
+        fetch 2 1 le=5
+        fetch 3 2 le=5
+        wait 2
+        lead 7 of=2,3 isr=1,3 at=8
+        followers
+        fetch 3 1 le=7
+        fetch 3 2 le=7
+        append all
+        fetch 3 3 le=7
+        fetch 2 3 le=7
+        append all
+        lead 8 of=2,3 isr=1,3 at=9
+        followers
+        ",
+        expect![[r#"
+            lead 5 of=2,3 isr=1,2,3 at=5     0/0 [1,2,3] at 5
+            append all                       0/1 [1,2,3] at 5, 0
+            append all                       0/2 [1,2,3] at 5, 1
+            fetch 2 1 le=5                   0/2 [1,2,3] at 5, records, hw 0
+            fetch 3 2 le=5                   1/2 [1,2,3] at 5, nothing, hw 1
+            wait 2                           1/2 [1,2,3] at 5
+            lead 7 of=2,3 isr=1,3 at=8       1/2 [1,3] at 8
+            followers                        1/2 [1,3] at 8, 2: -1 caught up never; 3: -1 caught up 1000
+            fetch 3 1 le=7                   1/2 [1,3] at 8, records, hw 1
+            fetch 3 2 le=7                   2/2 [1,3] at 8, nothing, hw 2, wait 2: done at 2
+            append all                       2/3 [1,3] at 8, 2
+            fetch 3 3 le=7                   3/3 [1,3] at 8, nothing, hw 3
+            fetch 2 3 le=7                   3/3 [1,3] at 8, nothing, hw 3
+            append all                       3/4 [1,3] at 8, 3
+            lead 8 of=2,3 isr=1,3 at=9       3/4 [1,3] at 9
+            followers                        3/4 [1,3] at 9, 2: 3 caught up never; 3: 3 caught up 1000
+        "#]],
+    );
+}
+
 /// KAFKA-7128: having the high watermark is not enough.
 #[test]
 fn a_follower_joins_at_the_start_of_the_epoch_or_later() {
