@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::super::flame::Frame;
+use super::super::flame::Stacks;
 use super::Scratch;
 use super::cores::Cores;
 use super::options::Options;
@@ -55,15 +55,15 @@ pub(crate) fn run(options: Options) -> Result<()> {
             continue;
         }
         let dir = scratch.0.join(scenario.name);
-        let frames = profile(&bench, scenario, &dir)?;
+        let stacks = profile(&bench, scenario, &dir)?;
         let title = format!("riverrun under {}", scenario.name);
         let subtitle = format!(
-            "{}; {} samples of CPU time; blue: kernel and C, orange: Rust",
+            "{}; {} samples of CPU time",
             scenario.about,
-            frames.samples()
+            stacks.samples()
         );
         let file = folder.join(format!("profile-{}.svg", scenario.name));
-        fs::write(&file, frames.svg(&title, &subtitle))?;
+        fs::write(&file, stacks.svg(&title, &subtitle)?)?;
         println!("written to {}", file.display());
         fs::remove_dir_all(&dir)?;
     }
@@ -84,7 +84,7 @@ fn build(root: &Path) -> Result<PathBuf> {
 }
 
 /// Samples of one window with its warm-up. The topic stays: deleting it is no part of the path.
-fn profile(bench: &Bench<'_>, scenario: &Scenario, dir: &Path) -> Result<Frame> {
+fn profile(bench: &Bench<'_>, scenario: &Scenario, dir: &Path) -> Result<Stacks> {
     let core = bench.cores.map(|cores| cores.server);
     let plan = Plan::new(Kind::Riverrun, dir, core, None, bench.programs)?;
     let (mut running, _) = bench.start(&plan)?;
@@ -102,7 +102,7 @@ fn profile(bench: &Bench<'_>, scenario: &Scenario, dir: &Path) -> Result<Frame> 
     window?;
     ensure!(samples.exists(), "perf ended with {status} and no samples");
     let mut script = Command::new("perf");
-    script.args(["script", "--fields", "comm,ip,sym", "--input"]);
+    script.args(["script", "--input"]);
     let text = output_of(script.arg(&samples))?;
-    Ok(Frame::from_perf_script(&text))
+    Stacks::from_perf_script(&text)
 }
