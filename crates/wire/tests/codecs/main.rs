@@ -8,7 +8,6 @@ mod fetch_request;
 mod fetch_response;
 mod fetch_response_reader;
 mod fuzz;
-mod kafka_protocol;
 mod produce_request;
 mod produce_response;
 
