@@ -176,18 +176,24 @@ impl FetchRequestWriter {
     }
 }
 
-/// Appends what takes as many bytes for each, with one look for room.
+/// So many are appended with one look for room. Their bytes are zeroed first, which the nearest cache has to hold.
+const APPENDED_COUNT: usize = 64;
+
+/// Appends what takes as many bytes for each.
 #[inline]
 fn append<T, const N: usize>(
-    each: impl ExactSizeIterator<Item = T>,
+    mut each: impl ExactSizeIterator<Item = T>,
     out: &mut Vec<u8>,
     put: impl Fn(T, &mut [u8; N]),
 ) {
-    let start = out.len();
-    out.resize(start + each.len() * N, 0);
-    let (places, _) = out[start..].as_chunks_mut();
-    for (one, place) in each.zip(places) {
-        put(one, place);
+    out.reserve(each.len() * N);
+    while each.len() > 0 {
+        let start = out.len();
+        out.resize(start + each.len().min(APPENDED_COUNT) * N, 0);
+        let (places, _) = out[start..].as_chunks_mut();
+        for (place, one) in places.iter_mut().zip(&mut each) {
+            put(one, place);
+        }
     }
 }
 

@@ -33,8 +33,8 @@ pub struct FetchAnswer {
 pub struct AnsweredPartition<'a> {
     /// The partition's index.
     pub index: i32,
-    /// An error of this partition.
-    pub error: ErrorCode,
+    /// The number of an error of this partition. It is known by its name when it is looked at, and most are none.
+    pub error_code: i16,
     /// The first offset that is not replicated; -1 unknown.
     pub high_watermark: i64,
     /// The first offset that there is; -1 unknown.
@@ -146,15 +146,15 @@ pub fn read_answered_partition(
     }
 }
 
-/// Reads what the partition at the front of `bytes` begins with in every form: its error, its high watermark, and
-/// where its log starts.
+/// Reads what the partition at the front of `bytes` begins with in every form: the number of its error, its high
+/// watermark, and where its log starts.
 #[inline]
-pub fn read_answered_offsets(bytes: &[u8]) -> Option<(ErrorCode, i64, i64)> {
+pub fn read_answered_offsets(bytes: &[u8]) -> Option<(i16, i64, i64)> {
     let fixed = bytes.first_chunk()?;
-    let error = ErrorCode::from_code(i16::from_be_bytes(field(fixed, 4)));
+    let error_code = i16::from_be_bytes(field(fixed, 4));
     let (high_watermark, log_start_offset) = (field(fixed, 6), field(fixed, 22));
     Some((
-        error,
+        error_code,
         i64::from_be_bytes(high_watermark),
         i64::from_be_bytes(log_start_offset),
     ))
@@ -197,7 +197,7 @@ fn frequent_partition(bytes: &[u8]) -> Option<Split<'_>> {
     };
     let told = AnsweredPartition {
         index: i32::from_be_bytes(field(fixed, 0)),
-        error: ErrorCode::from_code(i16::from_be_bytes(field(fixed, 4))),
+        error_code: i16::from_be_bytes(field(fixed, 4)),
         high_watermark: i64::from_be_bytes(field(fixed, 6)),
         log_start_offset: i64::from_be_bytes(field(fixed, 22)),
         diverging_epoch: None,
@@ -218,7 +218,7 @@ fn field<const N: usize>(fixed: &[u8; FIXED_BYTES], at: usize) -> [u8; N] {
 fn any_partition(bytes: &[u8], version: Version) -> Result<Split<'_>, DecodeError> {
     let mut reader = Reader::new(bytes);
     let index = reader.i32()?;
-    let error = ErrorCode::from_code(reader.i16()?);
+    let error_code = reader.i16()?;
     let high_watermark = reader.i64()?;
     let _last_stable_offset = reader.i64()?;
     let log_start_offset = reader.i64()?;
@@ -246,7 +246,7 @@ fn any_partition(bytes: &[u8], version: Version) -> Result<Split<'_>, DecodeErro
     let diverging_epoch = diverging_epoch.filter(|(epoch, _)| !epoch.is_none());
     let told = AnsweredPartition {
         index,
-        error,
+        error_code,
         high_watermark,
         log_start_offset,
         diverging_epoch,

@@ -94,9 +94,22 @@ impl<R> ReplicaFetcher<R> {
             if !records.is_empty() {
                 self.served_last = slot;
             }
-            match follow(&self.step(slot, action)) {
-                StepOutcome::Done(position) => self.end_append(slot, position),
-                outcome => self.end_step(slot, Stage::Appending, outcome, now),
+            let token = StepToken {
+                slot,
+                generation: partition.generation,
+            };
+            let position = match follow(&self.names[slot as usize].step(token, action)) {
+                StepOutcome::Done(position) => position,
+                outcome => {
+                    self.end_step(slot, Stage::Appending, outcome, now);
+                    continue;
+                }
+            };
+            if partition.end_append(position, self.is_over_quota) {
+                self.listed.push(slot);
+            }
+            if self.refused_count > 0 {
+                self.set_refusals(slot, 0);
             }
         }
         self.done_count < self.answered.len()
@@ -113,31 +126,11 @@ impl<R> ReplicaFetcher<R> {
         }
     }
 
-    #[inline]
-    fn step<'a>(&self, slot: u32, action: StepAction<'a>) -> Step<'_, 'a, R> {
-        let named = &self.names[slot as usize];
-        Step {
-            token: StepToken {
-                slot,
-                generation: self.partitions[slot as usize].generation,
-            },
-            replica: named
-                .replica
-                .as_ref()
-                .expect("what has left is not acted on"),
-            action,
-            is_throttled: named.is_throttled,
-        }
-    }
-
     /// A log has taken what was fetched for it.
-    #[inline]
     fn end_append(&mut self, slot: u32, position: Option<FetchPosition>) {
         let partition = &mut self.partitions[slot as usize];
-        let has_moved = position.is_some_and(|position| partition.move_to(position));
-        // One that was left out meanwhile, or may be held for its lag, is looked at again.
-        if has_moved || partition.session == InSession::Absent || self.is_over_quota {
-            self.list(slot);
+        if partition.end_append(position, self.is_over_quota) {
+            self.listed.push(slot);
         }
         if self.refused_count > 0 {
             self.set_refusals(slot, 0);
@@ -191,8 +184,13 @@ impl<R> ReplicaFetcher<R> {
         };
         self.partitions[slot as usize].is_answered = false;
         if let Some(action) = self.rare_action(slot, told, now) {
-            self.partitions[slot as usize].stage = Stage::Fetching;
-            let outcome = follow(&self.step(slot, action));
+            let partition = &mut self.partitions[slot as usize];
+            partition.stage = Stage::Fetching;
+            let token = StepToken {
+                slot,
+                generation: partition.generation,
+            };
+            let outcome = follow(&self.names[slot as usize].step(token, action));
             self.end_step(slot, Stage::Truncating, outcome, now);
         }
     }
@@ -260,25 +258,27 @@ impl<R> ReplicaFetcher<R> {
         let (partitions, index) = (&mut self.partitions, &self.index);
         let answered = &mut self.answered;
         let (mut guess, first_slot) = (self.first_slot, &mut self.first_slot);
-        let mut before = None;
         read_fetch(body, version, |key, at| {
-            let is_guessed = |one: &Followed| one.index == key.1 && one.topic_id == key.0;
-            if !partitions.get(guess as usize).is_some_and(is_guessed) {
-                let key_of = |slot: u32| partitions[slot as usize].key();
-                guess = index.find(key, key_of).ok_or(Misread::Partition(key))?;
-                match before {
-                    Some(before) => partitions[before as usize].next_slot = guess,
-                    None => *first_slot = guess,
+            let is_guessed = |one: &&mut Followed| one.index == key.1 && one.topic_id == key.0;
+            let guessed = partitions.get_mut(guess as usize).filter(is_guessed);
+            let partition = match guessed {
+                Some(guessed) => guessed,
+                None => {
+                    let key_of = |slot: u32| partitions[slot as usize].key();
+                    guess = index.find(key, key_of).ok_or(Misread::Partition(key))?;
+                    match answered.last() {
+                        Some(before) => partitions[before.slot as usize].next_slot = guess,
+                        None => *first_slot = guess,
+                    }
+                    &mut partitions[guess as usize]
                 }
-            }
-            let slot = guess;
-            let partition = &mut partitions[slot as usize];
+            };
             let is_twice = std::mem::replace(&mut partition.is_answered, true);
             if is_twice || partition.session == InSession::Absent {
                 partition.is_answered = is_twice;
                 return Err(Misread::Partition(key));
             }
-            (guess, before) = (partition.next_slot, Some(slot));
+            let slot = std::mem::replace(&mut guess, partition.next_slot);
             answered.push(AnsweredPartition { slot, at });
             Ok(())
         })

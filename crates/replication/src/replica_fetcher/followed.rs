@@ -4,6 +4,7 @@
 //! With each answer a fetcher looks at every partition that has changed, so that what it looks at then takes one
 //! line of the processor's cache, and the rest is elsewhere.
 
+use super::step::{Step, StepAction, StepToken};
 use crate::following::FetchPosition;
 use crate::log_host::PartitionKey;
 use model::{LeaderEpoch, Uuid};
@@ -91,6 +92,20 @@ pub(super) struct Named<R> {
     pub(super) refusal_count: u8,
 }
 
+impl<R> Named<R> {
+    /// Something to do with its log.
+    #[inline]
+    pub(super) fn step<'a>(&self, token: StepToken, action: StepAction<'a>) -> Step<'_, 'a, R> {
+        let replica = self.replica.as_ref();
+        Step {
+            token,
+            replica: replica.expect("what has left is not acted on"),
+            action,
+            is_throttled: self.is_throttled,
+        }
+    }
+}
+
 impl Followed {
     /// A slot that is to be taken.
     pub(super) const fn vacant(slot: u32) -> Self {
@@ -141,6 +156,19 @@ impl Followed {
         self.log_start_offset = position.log_start_offset;
         self.note_change();
         true
+    }
+
+    /// Its log has taken what was fetched. Whether it is to be listed for the next request, and is not yet.
+    #[inline]
+    pub(super) fn end_append(
+        &mut self,
+        position: Option<FetchPosition>,
+        is_over_quota: bool,
+    ) -> bool {
+        let has_moved = position.is_some_and(|position| self.move_to(position));
+        // One that was left out meanwhile, or may be held for its lag, is looked at again.
+        let is_due = has_moved || self.session == InSession::Absent || is_over_quota;
+        is_due && !std::mem::replace(&mut self.is_listed, true)
     }
 
     /// Another offset or leader epoch is to be asked for.

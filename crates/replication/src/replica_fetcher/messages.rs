@@ -83,21 +83,21 @@ impl FetchMessage<'_> {
         writer.head(&head, out);
         let asked = |slot: &u32| self.asked(*slot);
         let of_one = |slot: &u32| (self.partition(*slot).topic_id, self.asked(*slot));
-        let mut rest = sent;
-        for topics in groups.chunk_by(|one, next| (*one == 1) == (*next == 1)) {
-            if topics[0] == 1 {
-                let (slots, after) = rest.split_at(topics.len());
-                rest = after;
+        let (mut sent, mut groups) = (sent, groups);
+        while let Some(count) = groups.first() {
+            let ones = groups.iter().position(|count| *count != 1);
+            let ones = ones.unwrap_or(groups.len());
+            if ones > 0 {
+                let (slots, after) = sent.split_at(ones);
+                (sent, groups) = (after, &groups[ones..]);
                 writer.topics_of_one(slots.iter().map(of_one), out);
                 continue;
             }
-            for count in topics {
-                let (group, after) = rest.split_at(*count as usize);
-                rest = after;
-                writer.topic(self.partition(group[0]).topic_id, group.len(), out);
-                writer.partitions(group.iter().map(asked), out);
-                writer.end_topic(out);
-            }
+            let (group, after) = sent.split_at(*count as usize);
+            (sent, groups) = (after, &groups[1..]);
+            writer.topic(self.partition(group[0]).topic_id, group.len(), out);
+            writer.partitions(group.iter().map(asked), out);
+            writer.end_topic(out);
         }
         let topic_of = |slot: &u32| self.partition(*slot).topic_id;
         let topics = || {
@@ -213,8 +213,8 @@ pub(super) fn read_fetch(
 #[inline]
 pub(super) fn records_at(body: &[u8], place: AnsweredAt) -> Option<(&[u8], i64, i64)> {
     let bytes = body.get(place.at as usize..)?;
-    let (error, high_watermark, log_start_offset) = read_answered_offsets(bytes)?;
-    if error != ErrorCode::None || place.records_bytes == DIVERGING {
+    let (error_code, high_watermark, log_start_offset) = read_answered_offsets(bytes)?;
+    if error_code != ErrorCode::None.code() || place.records_bytes == DIVERGING {
         return None;
     }
     let records = body.get(place.records_at as usize..)?;
@@ -229,7 +229,10 @@ pub(super) fn told_at(body: &[u8], place: AnsweredAt, version: i16) -> Partition
     match read_answered_partition(bytes, version) {
         // They are other bytes than were read before.
         Err(_) => PartitionOutcome::Error(ErrorCode::UnknownServerError),
-        Ok(answered) => match (answered.error, answered.diverging_epoch) {
+        Ok(answered) => match (
+            ErrorCode::from_code(answered.error_code),
+            answered.diverging_epoch,
+        ) {
             (ErrorCode::None, Some((epoch, end_offset))) => {
                 PartitionOutcome::Diverging(epoch, end_offset)
             }

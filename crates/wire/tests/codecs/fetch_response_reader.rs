@@ -37,7 +37,7 @@ fn generated(body: &[u8], version: i16) -> Result<Told<'_>, DecodeError> {
             let end = partition.diverging_epoch;
             let told = AnsweredPartition {
                 index: partition.partition_index,
-                error: ErrorCode::from_code(partition.error_code),
+                error_code: partition.error_code,
                 high_watermark: partition.high_watermark,
                 log_start_offset: partition.log_start_offset,
                 diverging_epoch: (end.epoch >= 0)
