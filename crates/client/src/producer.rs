@@ -18,6 +18,7 @@ mod config;
 mod coordinating;
 mod delivery;
 mod inquiries;
+mod observer;
 mod partitioner;
 mod produce_connections;
 mod record;
@@ -29,6 +30,7 @@ mod transactions;
 
 pub use config::{Acks, CompressionType, ProducerConfig};
 pub use delivery::Delivery;
+pub use observer::{DeliveryObserver, FailedRecord, WrittenRecords};
 pub use partitioner::{murmur2, partition_of_key};
 pub use record::{Header, ProducerRecord, RecordMetadata};
 
@@ -48,7 +50,7 @@ use crate::{Error, Partition, watch};
 use accumulator::{Accumulator, Refusal, Ticket};
 use callbacks::{cannot_wait, is_in_callback};
 use inquiries::Inquiries;
-use record::Callback;
+use record::Listener;
 use transaction::Transaction;
 
 /// Sends records. Clones share it; it is closed when the last one is dropped, and what it has taken
@@ -141,6 +143,21 @@ impl Producer {
         })
     }
 
+    /// As [`new`](Self::new), with one who is told of the records of [`send_observed`](Self::send_observed).
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_observer(
+        config: ProducerConfig,
+        observer: Arc<dyn DeliveryObserver>,
+    ) -> Result<Self, Error> {
+        let producer = Self::new(config)?;
+        let mut accumulator = producer.shared().accumulator.lock();
+        accumulator.set_observer(observer);
+        drop(accumulator);
+        Ok(producer)
+    }
+
     /// Takes a record, and tells what becomes of it by the returned future. Waits, up to
     /// `max.block.ms`, only while the topic is unknown or `buffer.memory` is full.
     ///
@@ -151,7 +168,7 @@ impl Producer {
     /// [`Error::Refused`] for a topic or partition that does not exist, [`Error::Unreachable`]
     /// without brokers, and [`Error::Closed`].
     pub async fn send(&self, record: ProducerRecord<'_>) -> Result<Delivery, Error> {
-        self.send_record(record, None).await
+        self.send_record(record, Listener::Nobody).await
     }
 
     /// As [`send`](Self::send), but what becomes of the record is told to `callback`: once, on the
@@ -164,7 +181,22 @@ impl Producer {
         record: ProducerRecord<'_>,
         callback: impl FnOnce(Result<RecordMetadata, Error>) + Send + 'static,
     ) -> Result<(), Error> {
-        let sent = self.send_record(record, Some(Box::new(callback))).await;
+        let listener = Listener::Callback(Box::new(callback));
+        let sent = self.send_record(record, listener).await;
+        sent.map(|_| ())
+    }
+
+    /// As [`send`](Self::send), but what becomes of the record is told to the observer of
+    /// [`with_observer`](Self::with_observer), with `note` if it fails. Notes count as `buffer.memory`.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send), and [`Error::Invalid`] without an observer; it is told nothing then.
+    pub async fn send_observed(
+        &self,
+        record: ProducerRecord<'_>,
+        note: &[u8],
+    ) -> Result<(), Error> {
+        let sent = self.send_record(record, Listener::Observer(note)).await;
         sent.map(|_| ())
     }
 
@@ -266,15 +298,15 @@ impl Producer {
     async fn send_record(
         &self,
         record: ProducerRecord<'_>,
-        mut callback: Option<Callback>,
+        mut listener: Listener<'_>,
     ) -> Result<Delivery, Error> {
         let timestamp = timestamp_of(&record)?;
         let shared = self.shared();
-        match shared.append(&record, timestamp, None, &mut callback) {
+        match shared.append(&record, timestamp, None, &mut listener) {
             Ok(delivery) => Ok(delivery),
             // Apart, so that the future of the usual case stays small.
             Err(refusal) => {
-                let sent = shared.send_later(record, timestamp, callback, refusal);
+                let sent = shared.send_later(record, timestamp, listener, refusal);
                 let sent = Box::pin(sent).await;
                 sent.inspect_err(|error| shared.miss(error))
             }
@@ -289,12 +321,12 @@ impl Shared {
         record: &ProducerRecord<'_>,
         timestamp: i64,
         granted: Option<Ticket>,
-        callback: &mut Option<Callback>,
+        listener: &mut Listener<'_>,
     ) -> Result<Delivery, Refusal> {
         let now = || Instant::now().into_std();
         let appended = {
             let mut accumulator = self.accumulator.lock();
-            accumulator.append(record, timestamp, now, granted, callback)
+            accumulator.append(record, timestamp, now, granted, listener)
         };
         // A record that is refused may have found a batch without room for it, which is due then.
         if appended
@@ -314,7 +346,7 @@ impl Shared {
     ) -> Result<Option<Delivery>, Error> {
         let mut has_learned = false;
         loop {
-            let refusal = match self.append(record, timestamp, None, &mut None) {
+            let refusal = match self.append(record, timestamp, None, &mut Listener::Nobody) {
                 Ok(delivery) => return Ok(Some(delivery)),
                 Err(refusal) => refusal,
             };
@@ -361,7 +393,7 @@ impl Shared {
         &self,
         record: ProducerRecord<'_>,
         timestamp: i64,
-        mut callback: Option<Callback>,
+        mut listener: Listener<'_>,
         mut refusal: Refusal,
     ) -> Result<Delivery, Error> {
         let deadline = self.block_deadline();
@@ -394,13 +426,14 @@ impl Shared {
                 }
                 Refusal::ExceedsRequest { .. }
                 | Refusal::ExceedsMemory { .. }
+                | Refusal::NoObserver
                 | Refusal::NoTransaction
                 | Refusal::Closed => {
                     return Err(self.error_of(&refusal));
                 }
             }
             let ticket = wait.as_ref().map(|wait| wait.ticket);
-            match self.append(&record, timestamp, ticket, &mut callback) {
+            match self.append(&record, timestamp, ticket, &mut listener) {
                 Ok(delivery) => return Ok(delivery),
                 Err(again) => refusal = again,
             }
@@ -455,6 +488,9 @@ impl Shared {
                 "the record takes {size_bytes} bytes, more than `buffer.memory` = {}",
                 self.config.buffer_memory_bytes
             )),
+            Refusal::NoObserver => Error::Invalid(
+                "the producer has no observer: make it by `Producer::with_observer`".to_owned(),
+            ),
             Refusal::NoTransaction => {
                 let accumulator = self.accumulator.lock();
                 let transaction = accumulator.transaction();

@@ -7,9 +7,10 @@
 //! ```
 //!
 //! A record is written once, into the buffer that is sent. A batch takes `batch.size` of
-//! `buffer.memory` when it is opened, or what its only record takes if that is more, and gives it
-//! back when it is done. Who finds too little left waits in order; meanwhile all that is there is
-//! due at once. A batch that is due but cannot be sent yet goes on taking records.
+//! `buffer.memory` when it is opened, or what its only record takes if that is more, and what callbacks
+//! and notes of its records take as they come; it gives all back when it is done. Who finds too little
+//! left waits in order; meanwhile all that is there is due at once. A batch that is due but cannot be
+//! sent yet goes on taking records.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -20,9 +21,11 @@ use record::BatchBuilder;
 use record::batch::HEADER_SIZE_BYTES;
 
 use super::batch::{Batch, PartitionKey};
+use super::callbacks::PendingCallback;
 use super::delivery::{Delivery, Outcome};
+use super::observer::{DeliveryObserver, Notes};
 use super::partitioner::{Candidate, StickyPartition, partition_of_key};
-use super::record::{Callback, ProducerRecord};
+use super::record::{Listener, ProducerRecord};
 use super::transaction::{Call, Transaction};
 use crate::Error;
 use crate::cluster::Random;
@@ -32,6 +35,9 @@ mod tests;
 
 /// How many more entries than twice the partitions wait for `linger.ms` before stale ones go.
 const LINGERING_SLACK: usize = 64;
+
+/// About what the allocator adds to a small piece of memory.
+const ALLOCATION_BYTES: usize = 16;
 
 /// What the accumulator goes by.
 #[derive(Debug, Clone, Copy)]
@@ -84,6 +90,8 @@ pub(crate) enum Refusal {
         /// What a new batch for it takes.
         size_bytes: usize,
     },
+    /// The record has a note, and nobody reads it.
+    NoObserver,
     /// No transaction is open.
     NoTransaction,
     /// No more records are taken.
@@ -137,7 +145,6 @@ struct Partition {
 pub(crate) struct TooLarge;
 
 /// See the [module](self).
-#[derive(Debug)]
 pub(crate) struct Accumulator {
     settings: AccumulatorSettings,
     topics: BTreeMap<Arc<str>, Topic>,
@@ -148,6 +155,8 @@ pub(crate) struct Accumulator {
     lingering: VecDeque<(Instant, PartitionKey)>,
     free_bytes: usize,
     free_buffers: Vec<Vec<u8>>,
+    /// Told of records that have notes.
+    observer: Option<Arc<dyn DeliveryObserver>>,
     waiters: VecDeque<Waiter>,
     /// Memory that waiters have been given and have not used.
     granted: BTreeMap<Ticket, usize>,
@@ -173,6 +182,7 @@ impl Accumulator {
             lingering: VecDeque::new(),
             free_bytes: settings.memory_bytes,
             free_buffers: Vec::new(),
+            observer: None,
             waiters: VecDeque::new(),
             granted: BTreeMap::new(),
             next_ticket: 0,
@@ -182,6 +192,11 @@ impl Accumulator {
             transaction: None,
             random: Random::from_seed(seed),
         }
+    }
+
+    /// Has one be told of the records that have notes.
+    pub(crate) fn set_observer(&mut self, observer: Arc<dyn DeliveryObserver>) {
+        self.observer = Some(observer);
     }
 
     /// Makes a topic known, or more partitions of it. Partitions never become fewer: what was
@@ -244,7 +259,7 @@ impl Accumulator {
     }
 
     /// Appends a record. `granted` is memory that the caller waited for: what the record does not
-    /// need of it goes back. The callback is taken if the record is. Only a record that opens a
+    /// need of it goes back. The listener is taken if the record is. Only a record that opens a
     /// batch asks for the time.
     pub(crate) fn append(
         &mut self,
@@ -252,12 +267,12 @@ impl Accumulator {
         timestamp: i64,
         now: impl FnOnce() -> Instant,
         granted: Option<Ticket>,
-        callback: &mut Option<Callback>,
+        listener: &mut Listener<'_>,
     ) -> Result<Appended, Refusal> {
         let granted_bytes = granted.and_then(|ticket| self.granted.remove(&ticket));
         self.free_bytes += granted_bytes.unwrap_or(0);
         let is_granted = granted_bytes.is_some();
-        let appended = self.append_with(record, timestamp, now, is_granted, callback);
+        let appended = self.append_with(record, timestamp, now, is_granted, listener);
         if is_granted {
             self.grant();
         }
@@ -271,13 +286,16 @@ impl Accumulator {
         timestamp: i64,
         now: impl FnOnce() -> Instant,
         is_granted: bool,
-        callback: &mut Option<Callback>,
+        listener: &mut Listener<'_>,
     ) -> Result<Appended, Refusal> {
         if self.is_closed {
             return Err(Refusal::Closed);
         }
         if self.transaction.as_ref().is_some_and(|one| !one.is_open()) {
             return Err(Refusal::NoTransaction);
+        }
+        if self.observer.is_none() && matches!(listener, Listener::Observer(_)) {
+            return Err(Refusal::NoObserver);
         }
         let settings = &self.settings;
         // What fits into a batch that is open is not too large for anything.
@@ -288,10 +306,17 @@ impl Accumulator {
         let (partition, is_sticky) =
             choose(topic, record, &self.partitions, settings, &mut self.random)?;
         let slot = &mut self.partitions[partition];
+        let beside_bytes = size_beside(listener);
+        let has_room = beside_bytes == 0
+            || (self.free_bytes >= beside_bytes && (is_granted || self.waiters.is_empty()));
         let mut is_batch_full = false;
         if let Some(open) = &mut slot.open {
             let old_bytes = open.size_bytes();
-            if let Some(delivery) = open.append(limit_bytes, record, timestamp, callback) {
+            if has_room
+                && let Some(delivery) = open.append(limit_bytes, record, timestamp, listener)
+            {
+                open.beside_bytes += beside_bytes;
+                self.free_bytes -= beside_bytes;
                 if is_sticky {
                     let record_bytes = open.size_bytes() - old_bytes;
                     topic.sticky.add(record_bytes, settings.batch_bytes, false);
@@ -308,7 +333,10 @@ impl Accumulator {
             + BatchBuilder::record_size_max(record.key, record.value, record.headers);
         let mut wakes_sender = is_batch_full && self.list(partition);
         let (mut batch, now) = self.open_for(size_bytes, partition, now, is_granted)?;
-        let delivery = batch.append(limit_bytes, record, timestamp, callback);
+        let delivery = batch.append(limit_bytes, record, timestamp, listener);
+        // A batch has its first record, however little memory is left beside it.
+        batch.beside_bytes = beside_bytes.min(self.free_bytes);
+        self.free_bytes -= batch.beside_bytes;
         let slot = &mut self.partitions[partition];
         slot.open = Some(batch);
         slot.is_open_due = false;
@@ -360,7 +388,8 @@ impl Accumulator {
         buffer.reserve_exact(reserved_bytes);
         let generation = self.oldest_generation + self.unfinished.len() as u64 - 1;
         *self.unfinished.back_mut().expect("a generation is open") += 1;
-        let mut batch = Batch::open(partition, outcome, buffer, now, generation);
+        let mut batch = Batch::open(partition, outcome, buffer, now, generation)
+            .with_observer(self.observer.clone());
         batch.reserved_bytes = reserved_bytes;
         batch
     }
@@ -526,7 +555,7 @@ impl Accumulator {
 
     /// Takes a batch back that is done: its memory, its buffer, and its place in the flush.
     pub(crate) fn release(&mut self, batch: Batch) {
-        self.free_bytes += batch.reserved_bytes;
+        self.free_bytes += batch.reserved_bytes + batch.beside_bytes;
         let at = (batch.generation - self.oldest_generation) as usize;
         self.unfinished[at] -= 1;
         while self.unfinished.len() > 1 && self.unfinished[0] == 0 {
@@ -534,7 +563,11 @@ impl Accumulator {
             self.oldest_generation += 1;
         }
         let is_standard = batch.reserved_bytes == self.settings.batch_bytes;
-        if is_standard && let Some(buffer) = batch.into_buffer() {
+        let kept_max = self.free_bytes / self.settings.batch_bytes;
+        if is_standard
+            && self.free_buffers.len() < kept_max
+            && let Some(buffer) = batch.into_buffer()
+        {
             self.free_buffers.push(buffer);
         }
         self.grant();
@@ -670,6 +703,28 @@ impl Accumulator {
     /// What is left of `buffer.memory`.
     pub(crate) const fn free_bytes(&self) -> usize {
         self.free_bytes
+    }
+}
+
+impl std::fmt::Debug for Accumulator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Accumulator")
+            .field("settings", &self.settings)
+            .field("partitions", &self.partitions)
+            .field("free_bytes", &self.free_bytes)
+            .field("unfinished", &self.unfinished)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a record's listener takes of memory until the record's outcome is known.
+fn size_beside(listener: &Listener<'_>) -> usize {
+    match listener {
+        Listener::Nobody => 0,
+        Listener::Callback(callback) => {
+            size_of::<PendingCallback>() + size_of_val(&**callback) + ALLOCATION_BYTES
+        }
+        Listener::Observer(note) => Notes::size_max_bytes(note.len()),
     }
 }
 

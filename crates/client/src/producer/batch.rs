@@ -18,7 +18,8 @@ use record::{
 
 use super::callbacks::{Callbacks, PendingCallback};
 use super::delivery::{BatchResult, Delivery, Outcome};
-use super::record::{Callback, ProducerRecord};
+use super::observer::{DeliveryObserver, Notes, Observed};
+use super::record::{Listener, ProducerRecord};
 use crate::Error;
 
 /// What stands around key and value of most records.
@@ -50,12 +51,13 @@ pub(crate) struct Order {
 }
 
 /// Records of one partition that travel together.
-#[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) partition: PartitionKey,
     pub(crate) created: Instant,
-    /// What it holds of `buffer.memory`.
+    /// What its buffer holds of `buffer.memory`.
     pub(crate) reserved_bytes: usize,
+    /// What else it holds of `buffer.memory`: callbacks and notes.
+    pub(crate) beside_bytes: usize,
     /// Which flush waits for it; see the accumulator.
     pub(crate) generation: u64,
     /// Where it stands among the batches of its partition.
@@ -70,6 +72,8 @@ pub(crate) struct Batch {
     content: Content,
     outcome: Arc<Outcome>,
     callbacks: VecDeque<PendingCallback>,
+    notes: Notes,
+    observer: Option<Arc<dyn DeliveryObserver>>,
     /// Whether the outcome has been set.
     is_done: bool,
 }
@@ -93,6 +97,7 @@ impl Batch {
             partition,
             created,
             reserved_bytes: 0,
+            beside_bytes: 0,
             generation,
             order: Order::default(),
             sequence: None,
@@ -102,8 +107,16 @@ impl Batch {
             content: Content::Open(BatchBuilder::in_buffer(BatchHeader::default(), buffer)),
             outcome,
             callbacks: VecDeque::new(),
+            notes: Notes::default(),
+            observer: None,
             is_done: false,
         }
+    }
+
+    /// With one who is told of the records that have notes.
+    pub(crate) fn with_observer(mut self, observer: Option<Arc<dyn DeliveryObserver>>) -> Self {
+        self.observer = observer;
+        self
     }
 
     /// What its records wait for.
@@ -123,14 +136,15 @@ impl Batch {
         }
     }
 
-    /// Appends a record, unless the batch would exceed `limit_bytes`; the first always fits.
+    /// Appends a record, unless the batch would exceed `limit_bytes`; the first always fits. The listener
+    /// is taken if the record is.
     #[inline]
     pub(crate) fn append(
         &mut self,
         limit_bytes: usize,
         record: &ProducerRecord<'_>,
         timestamp: i64,
-        callback: &mut Option<Callback>,
+        listener: &mut Listener<'_>,
     ) -> Option<Delivery> {
         let Content::Open(builder) = &mut self.content else {
             return None;
@@ -151,12 +165,14 @@ impl Batch {
         }
         let index = self.record_count;
         self.record_count += 1;
-        if let Some(callback) = callback.take() {
-            self.callbacks.push_back(PendingCallback {
+        match std::mem::take(listener) {
+            Listener::Nobody => {}
+            Listener::Callback(callback) => self.callbacks.push_back(PendingCallback {
                 index,
                 timestamp,
                 callback,
-            });
+            }),
+            Listener::Observer(note) => self.notes.push(index, note),
         }
         Some(Delivery::new(Arc::clone(&self.outcome), index, timestamp))
     }
@@ -222,10 +238,28 @@ impl Batch {
             return None;
         }
         self.outcome.complete(result.clone());
-        (!self.callbacks.is_empty()).then(|| Callbacks {
+        let observed = self.observed(result);
+        (!self.callbacks.is_empty() || observed.is_some()).then(|| Callbacks {
             outcome: Arc::clone(&self.outcome),
             result: result.clone(),
             pending: std::mem::take(&mut self.callbacks),
+            observed,
+        })
+    }
+
+    /// What its observer is to be told.
+    fn observed(&mut self, result: &BatchResult) -> Option<Observed> {
+        let observer = self.observer.take()?;
+        self.notes.last_index()?;
+        let has_failed = matches!(result, BatchResult::Failed { .. });
+        let failed = has_failed.then(|| match &self.content {
+            Content::Open(builder) => Bytes::from(builder.clone().into_uncompressed()),
+            Content::Sealed(bytes) => bytes.clone(),
+        });
+        Some(Observed {
+            observer,
+            notes: std::mem::take(&mut self.notes),
+            failed,
         })
     }
 
@@ -258,8 +292,21 @@ impl Batch {
         let sizes_bytes = records.clone().map(|record| size_in_part(&record));
         let limit_bytes = HEADER_SIZE_BYTES + sizes_bytes.sum::<usize>() / 2;
         let mut parts: Vec<(u32, Self)> = Vec::new();
+        let notes = std::mem::take(&mut self.notes);
+        let mut notes = notes.iter().peekable();
         for (index, record) in records.enumerate() {
-            self.append_to_parts(index as u32, &record, limit_bytes, &mut parts);
+            let note = notes.next_if(|(at, _)| *at as usize == index);
+            let mut listener = match note {
+                Some((_, note)) => Listener::Observer(note),
+                None => self.take_callback(index as u32),
+            };
+            self.append_to_parts(
+                index as u32,
+                &record,
+                limit_bytes,
+                &mut listener,
+                &mut parts,
+            );
         }
         let outcomes = parts
             .iter()
@@ -270,15 +317,26 @@ impl Batch {
         let mut parts: Vec<Self> = parts.into_iter().map(|(_, part)| part).collect();
         let last = parts.last_mut().expect("a batch has records");
         last.reserved_bytes = self.reserved_bytes;
+        last.beside_bytes = self.beside_bytes;
         parts
+    }
+
+    /// Takes the callback of the record at `index`, which is the first of those left, if it has one.
+    fn take_callback(&mut self, index: u32) -> Listener<'static> {
+        let is_next = |pending: &mut PendingCallback| pending.index == index;
+        match self.callbacks.pop_front_if(is_next) {
+            Some(pending) => Listener::Callback(pending.callback),
+            None => Listener::Nobody,
+        }
     }
 
     /// Appends the record at `index` to the last part, or to another one after it.
     fn append_to_parts(
-        &mut self,
+        &self,
         index: u32,
         record: &Record<'_>,
         limit_bytes: usize,
+        listener: &mut Listener<'_>,
         parts: &mut Vec<(u32, Self)>,
     ) {
         let headers: Vec<Header<'_>> = record.headers.iter().collect();
@@ -290,19 +348,16 @@ impl Batch {
             value: record.value,
             headers: &headers,
         };
-        let is_next = |pending: &mut PendingCallback| pending.index == index;
-        let next = self.callbacks.pop_front_if(is_next);
-        let mut callback = next.map(|pending| pending.callback);
         if let Some((_, part)) = parts.last_mut()
             && part
-                .append(limit_bytes, &to_send, record.timestamp, &mut callback)
+                .append(limit_bytes, &to_send, record.timestamp, listener)
                 .is_some()
         {
             return;
         }
         let mut part = self.part(index);
         // Nobody waits for this delivery: those that there are find the part by its first index.
-        drop(part.append(limit_bytes, &to_send, record.timestamp, &mut callback));
+        drop(part.append(limit_bytes, &to_send, record.timestamp, listener));
         parts.push((index, part));
     }
 
@@ -315,7 +370,8 @@ impl Batch {
             Vec::new(),
             self.created,
             self.generation,
-        );
+        )
+        .with_observer(self.observer.clone());
         part.sequence = self.sequence.map(|sequence| Sequence {
             first: increment_sequence(sequence.first, index as i32),
             ..sequence
@@ -325,6 +381,19 @@ impl Batch {
         part.attempts = self.attempts;
         part.is_done = self.is_done;
         part
+    }
+}
+
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batch")
+            .field("partition", &self.partition)
+            .field("order", &self.order)
+            .field("sequence", &self.sequence)
+            .field("attempts", &self.attempts)
+            .field("record_count", &self.record_count)
+            .field("is_done", &self.is_done)
+            .finish_non_exhaustive()
     }
 }
 

@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::delivery::{BatchResult, Outcome};
+use super::observer::Observed;
 use super::record::Callback;
 use crate::Error;
 
@@ -29,14 +30,15 @@ impl std::fmt::Debug for PendingCallback {
     }
 }
 
-/// The callbacks of a batch, with its outcome. They are called when this is dropped, in the order of
-/// the records: drop it where no lock is held.
+/// The callbacks and the observer of a batch, with its outcome. They are called when this is dropped, in
+/// the order of the records: drop it where no lock is held.
 #[derive(Debug)]
 #[must_use = "to drop it calls what the application has given"]
 pub(crate) struct Callbacks {
     pub(super) outcome: Arc<Outcome>,
     pub(super) result: BatchResult,
     pub(super) pending: VecDeque<PendingCallback>,
+    pub(super) observed: Option<Observed>,
 }
 
 impl Drop for Callbacks {
@@ -49,6 +51,12 @@ impl Drop for Callbacks {
             let call = AssertUnwindSafe(|| (pending.callback)(of_record));
             if catch_unwind(call).is_err() {
                 tracing::error!("the callback of a record panicked");
+            }
+        }
+        if let Some(observed) = self.observed.take() {
+            let tell = AssertUnwindSafe(|| observed.tell(&self.outcome, &self.result));
+            if catch_unwind(tell).is_err() {
+                tracing::error!("the observer of records panicked");
             }
         }
         IS_CALLING.set(was_calling);

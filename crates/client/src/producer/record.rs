@@ -103,3 +103,15 @@ pub struct RecordMetadata {
 /// Called once with what became of a record, on the producer's own task: it must not block.
 /// Those of a partition are called in the order of its records.
 pub(crate) type Callback = Box<dyn FnOnce(Result<RecordMetadata, Error>) + Send>;
+
+/// Who hears of a record's outcome, beside its delivery.
+#[derive(Default)]
+pub(crate) enum Listener<'a> {
+    /// Nobody, or one who has been taken already.
+    #[default]
+    Nobody,
+    /// A function of this record.
+    Callback(Callback),
+    /// The producer's observer, which has noted this.
+    Observer(&'a [u8]),
+}

@@ -121,7 +121,7 @@ fn answer(partition: &PartitionProduceResponse<'_>, topic_id: Uuid) -> Partition
 mod tests {
     use super::*;
     use crate::producer::delivery::Outcome;
-    use crate::producer::record::ProducerRecord;
+    use crate::producer::record::{Listener, ProducerRecord};
     use model::BrokerId;
     use record::{Compression, Compressor};
     use std::time::Instant;
@@ -136,7 +136,7 @@ mod tests {
             let outcome = Outcome::new(topic.into(), index);
             let mut batch = Batch::open(0, outcome, Vec::new(), Instant::now(), 0);
             let record = ProducerRecord::new("").value(topic.as_bytes());
-            drop(batch.append(usize::MAX, &record, 1, &mut None));
+            drop(batch.append(usize::MAX, &record, 1, &mut Listener::Nobody));
             batch.seal(
                 Compression::None.into(),
                 &mut Compressor::new(),

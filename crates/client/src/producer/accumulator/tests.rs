@@ -7,6 +7,7 @@
 //! - `done` gives back what has been taken; `wait:100` queues for memory; `granted` lists tickets.
 
 use super::*;
+use crate::producer::delivery::BatchResult;
 use std::fmt::Write as _;
 
 struct Script {
@@ -93,7 +94,9 @@ impl Script {
             ..ProducerRecord::new("t").value(&value)
         };
         let now = self.now;
-        let appended = self.accumulator.append(&record, 9, || now, None, &mut None);
+        let appended = self
+            .accumulator
+            .append(&record, 9, || now, None, &mut Listener::Nobody);
         match appended {
             Ok(appended) if appended.wakes_sender => self.output.push_str("wake "),
             Ok(_) => {}
@@ -161,6 +164,34 @@ fn memory_is_bounded_and_given_in_order() {
         "p0:1 wait:900 cancel:0 granted free",
         "wake granted=[] free=700",
     );
+}
+
+#[test]
+fn what_callbacks_take_is_memory_too() {
+    let mut accumulator = Accumulator::new(SETTINGS, 1);
+    accumulator.set_partition_count("t", 1);
+    let record = ProducerRecord::new("t").value(b"few bytes");
+    let now = Instant::now();
+    let append = |accumulator: &mut Accumulator| {
+        let needed = [7_u8; 100];
+        let mut listener = Listener::Callback(Box::new(move |_| assert_eq!(needed[0], 7)));
+        let appended = accumulator.append(&record, 9, || now, None, &mut listener);
+        appended.map(|appended| drop(appended.delivery))
+    };
+    // Of the 1,000 bytes a batch takes 300, and each callback about 150.
+    let refusal = (0..10).find_map(|count| Some((count, append(&mut accumulator).err()?)));
+    let Some((count, Refusal::NeedsMemory { size_bytes: 300 })) = refusal else {
+        panic!("{refusal:?}");
+    };
+    assert!((3..=5).contains(&count), "{count}");
+    accumulator.close();
+    while let Some(partition) = accumulator.next_ready() {
+        while let Ok(Some((mut batch, _))) = accumulator.take(partition, usize::MAX) {
+            drop(batch.complete(&BatchResult::failed(Error::Closed("producer"))));
+            accumulator.release(batch);
+        }
+    }
+    assert_eq!(accumulator.free_bytes(), SETTINGS.memory_bytes);
 }
 
 #[test]

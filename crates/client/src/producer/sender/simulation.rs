@@ -1,6 +1,7 @@
 //! A producer's cores against a model of brokers, under random faults: one seed is one life.
 //!
-//! The promises that are checked: every callback is called once and agrees with its delivery; what
+//! The promises that are checked: every callback is called once and agrees with its delivery; the observer
+//! is told of every other record that fails, and where batches with such records were written; what
 //! is acknowledged is in the log once, at its offset; nothing is in the log twice; a partition's
 //! records keep their order; and all memory comes back.
 
@@ -15,7 +16,8 @@ use record::{Compression, Decompressor, RecordBatch, batch::increment_sequence};
 use super::*;
 use crate::producer::accumulator::{AccumulatorSettings, Refusal};
 use crate::producer::delivery::Delivery;
-use crate::producer::record::{Callback, ProducerRecord, RecordMetadata};
+use crate::producer::observer::{DeliveryObserver, FailedRecord, WrittenRecords};
+use crate::producer::record::{Listener, ProducerRecord, RecordMetadata};
 
 const MEMORY_BYTES: usize = 4_000;
 const BATCH_BYTES: usize = 400;
@@ -37,6 +39,35 @@ struct Plan {
 }
 
 type Outcomes = Arc<Mutex<BTreeMap<u64, Vec<Result<RecordMetadata, Error>>>>>;
+
+/// Remembers what it is told: failures as callbacks do, and where the last record of each batch is.
+#[derive(Default)]
+struct Observer {
+    outcomes: Outcomes,
+    written: Mutex<Vec<(i32, Option<i64>)>>,
+}
+
+impl DeliveryObserver for Observer {
+    fn handle_written(&self, written: &WrittenRecords<'_>) {
+        let last = (written.partition, written.last_offset);
+        self.written.lock().push(last);
+    }
+
+    fn handle_failed(&self, failed: FailedRecord<'_>) {
+        let id = u64::from_be_bytes(failed.note.try_into().expect("an id"));
+        let value = failed.record.value.expect("every record has a value");
+        assert!(value.starts_with(format!("{id:08}").as_bytes()));
+        let (topic, timestamp) = (failed.record.topic, failed.record.timestamp);
+        assert_eq!((topic, timestamp), (TOPIC, Some(5)));
+        let mut outcomes = self.outcomes.lock();
+        outcomes.entry(id).or_default().push(Err(failed.error));
+    }
+}
+
+/// Whether the observer is told of a record, and no callback.
+const fn is_observed(id: u64) -> bool {
+    id.is_multiple_of(2)
+}
 
 /// First sequence, last sequence, base offset.
 type WrittenBatch = (i32, i32, i64);
@@ -66,6 +97,7 @@ struct World {
     /// The order of the records that each partition was given.
     given: Vec<Vec<u64>>,
     outcomes: Outcomes,
+    observer: Arc<Observer>,
 }
 
 impl World {
@@ -80,6 +112,8 @@ impl World {
         };
         let mut accumulator = Accumulator::new(settings, seed);
         accumulator.set_partition_count(TOPIC, PARTITIONS);
+        let observer = Arc::<Observer>::default();
+        accumulator.set_observer(observer.clone());
         let settings = SenderSettings {
             is_idempotent: plan.is_idempotent,
             is_transactional: false,
@@ -106,7 +140,8 @@ impl World {
             next_record: 0,
             sent: Vec::new(),
             given: vec![Vec::new(); PARTITIONS],
-            outcomes: Outcomes::default(),
+            outcomes: Arc::clone(&observer.outcomes),
+            observer,
         }
     }
 
@@ -142,21 +177,28 @@ impl World {
             ..ProducerRecord::new(TOPIC).value(value.as_bytes())
         };
         let outcomes = Arc::clone(&self.outcomes);
-        let mut callback: Option<Callback> = Some(Box::new(move |result| {
-            outcomes.lock().entry(id).or_default().push(result);
-        }));
+        let note = id.to_be_bytes();
+        let mut listener = match is_observed(id) {
+            true => Listener::Observer(&note),
+            false => Listener::Callback(Box::new(move |result| {
+                outcomes.lock().entry(id).or_default().push(result);
+            })),
+        };
         let now = self.now;
         let appended = self
             .accumulator
-            .append(&record, 5, || now, None, &mut callback);
+            .append(&record, 5, || now, None, &mut listener);
         match appended {
             Ok(appended) => {
-                assert!(callback.is_none(), "an appended record keeps its callback");
+                assert!(
+                    matches!(listener, Listener::Nobody),
+                    "an appended record keeps its listener"
+                );
                 self.next_record += 1;
                 self.given[appended.delivery.partition() as usize].push(id);
                 self.sent.push((id, appended.delivery));
             }
-            Err(Refusal::NeedsMemory { .. }) => assert!(callback.is_some()),
+            Err(Refusal::NeedsMemory { .. }) => assert!(!matches!(listener, Listener::Nobody)),
             Err(refusal) => panic!("{refusal:?}"),
         }
     }
@@ -361,18 +403,25 @@ impl World {
     fn check(&mut self) {
         let outcomes = std::mem::take(&mut *self.outcomes.lock());
         assert_eq!(self.accumulator.free_bytes(), MEMORY_BYTES);
-        assert_eq!(outcomes.len(), self.sent.len());
+        for (partition, offset) in self.observer.written.lock().drain(..) {
+            let offset = offset.expect("the model tells it") as usize;
+            let id = self.logs[partition as usize].records[offset];
+            assert!(is_observed(id), "record {id} has a callback");
+        }
         for (id, delivery) in &mut self.sent {
-            let results = &outcomes[id];
-            assert_eq!(results.len(), 1, "record {id}: {results:?}");
-            assert_eq!(delivery.try_result().as_ref(), results.first());
+            let result = delivery.try_result().expect("all batches are done");
+            let told = outcomes.get(id).map_or(&[][..], Vec::as_slice);
+            match is_observed(*id) && result.is_ok() {
+                true => assert_eq!(told, [], "record {id} is written"),
+                false => assert_eq!(told, std::slice::from_ref(&result), "record {id}"),
+            }
             let partition = delivery.partition() as usize;
             let written = self.logs[partition]
                 .records
                 .iter()
                 .filter(|one| *one == id)
                 .count();
-            match &results[0] {
+            match &result {
                 Ok(metadata) => {
                     assert_eq!(metadata.timestamp, 5);
                     let offset = metadata.offset.expect("the model tells it") as usize;

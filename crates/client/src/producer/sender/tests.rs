@@ -13,7 +13,7 @@
 
 use super::*;
 use crate::producer::accumulator::AccumulatorSettings;
-use crate::producer::record::{Callback, ProducerRecord};
+use crate::producer::record::{Listener, ProducerRecord};
 use model::ErrorCode;
 use parking_lot::Mutex;
 use record::Compression;
@@ -158,7 +158,7 @@ impl Script {
         let id = self.record_count;
         self.record_count += 1;
         let (output, errors) = (Arc::clone(&self.output), Arc::clone(&self.errors));
-        let mut callback: Option<Callback> = Some(Box::new(move |result| {
+        let mut callback = Listener::Callback(Box::new(move |result| {
             errors
                 .lock()
                 .extend(result.as_ref().err().map(Error::to_string));

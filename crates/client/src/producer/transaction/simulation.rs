@@ -16,7 +16,7 @@ use record::{Compression, Decompressor, RecordBatch, batch::increment_sequence};
 use super::*;
 use crate::cluster::Leader;
 use crate::producer::accumulator::{Accumulator, AccumulatorSettings, Refusal};
-use crate::producer::record::ProducerRecord;
+use crate::producer::record::{Listener, ProducerRecord};
 use crate::producer::sender::{Action, PartitionAnswer, RequestKey, Sender, SenderSettings};
 use coordinator::Coordinator;
 
@@ -274,7 +274,7 @@ impl World {
             .value(value.as_bytes());
         let now = self.now;
         let accumulator = &mut self.client.accumulator;
-        match accumulator.append(&record, 5, || now, None, &mut None) {
+        match accumulator.append(&record, 5, || now, None, &mut Listener::Nobody) {
             Ok(_) => {
                 self.next_number += 1;
                 let given = self.given.get_mut(&self.current).expect("it was begun");
