@@ -21,6 +21,7 @@ mod kafka_streams;
 mod kept;
 mod listeners;
 mod member;
+mod note;
 mod output;
 mod patience;
 mod purge;

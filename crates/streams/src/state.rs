@@ -54,6 +54,7 @@ pub use codec::{
     AggregationWithHeaders, Plain, Timestamped, ValueTimestampHeaders, View, WithHeaders,
 };
 pub use fault::StoreFault;
+pub(crate) use format::borrow;
 pub use key_value::{KeyValueStore, TimestampedKeyValueStore, TimestampedKeyValueStoreWithHeaders};
 pub use layers::CacheBudget;
 pub use read_only::{

@@ -1,6 +1,7 @@
 //! What tasks write: given to the producer, in a transaction under exactly-once.
 
 use super::kafka_streams::client_error;
+use super::note::Sources;
 use crate::error::{Place, StreamsError};
 use crate::processor::{
     ErrorContext, HandlerResponse, Handlers, Origin, Partitioning, ProducedRecord,
@@ -8,7 +9,10 @@ use crate::processor::{
 };
 use parking_lot::Mutex;
 use riverrun_client::consumer::{GroupMetadata, Offsets};
-use riverrun_client::producer::{Header, Producer, ProducerRecord, partition_of_key};
+use riverrun_client::producer::{
+    DeliveryObserver, FailedRecord, Header, Producer, ProducerConfig, ProducerRecord,
+    WrittenRecords, partition_of_key,
+};
 use riverrun_client::{Error, ErrorCode, TopicPartition};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,33 +27,73 @@ pub(super) struct Output {
     is_transactional: bool,
     has_transaction: bool,
     partition_counts: BTreeMap<Arc<str>, usize>,
-    acknowledged: Arc<Mutex<Acknowledged>>,
+    acknowledged: Arc<Acknowledged>,
+    /// What is noted beside the record that is sent.
+    note: Vec<u8>,
 }
 
 /// A record that the producer could not write.
 pub(super) struct Unsent {
     pub(super) task_id: TaskId,
-    pub(super) record: Arc<ProducedRecord>,
+    pub(super) record: ProducedRecord,
     pub(super) error: Error,
 }
 
 /// What the producer has told since the last commit.
 #[derive(Default)]
 struct Acknowledged {
+    told: Mutex<Told>,
+    /// Of the records that were sent.
+    sources: Mutex<Sources>,
+}
+
+#[derive(Default)]
+struct Told {
     unsent: Vec<Unsent>,
-    /// The last offset of each changelog's partition.
-    changelogs: BTreeMap<(Arc<str>, i32), i64>,
+    /// The last offset of each partition that was written.
+    offsets: BTreeMap<(Arc<str>, i32), i64>,
+}
+
+impl DeliveryObserver for Acknowledged {
+    fn handle_written(&self, written: &WrittenRecords<'_>) {
+        if let Some(offset) = written.last_offset {
+            let partition = (Arc::clone(written.topic), written.partition);
+            self.told.lock().offsets.insert(partition, offset);
+        }
+    }
+
+    fn handle_failed(&self, failed: FailedRecord<'_>) {
+        let read = self.sources.lock().read(&failed.record, failed.note);
+        let (task_id, record) = read.expect("the note was written by the sources");
+        self.told.lock().unsent.push(Unsent {
+            task_id,
+            record,
+            error: failed.error,
+        });
+    }
 }
 
 impl Output {
-    pub(super) fn new(producer: Producer, is_transactional: bool) -> Self {
-        Self {
-            producer,
+    /// Must be called within a runtime.
+    pub(super) fn open(
+        config: ProducerConfig,
+        is_transactional: bool,
+    ) -> Result<Self, StreamsError> {
+        let acknowledged = Arc::<Acknowledged>::default();
+        let observer = Arc::clone(&acknowledged);
+        Ok(Self {
+            producer: Producer::with_observer(config, observer).map_err(client_error)?,
             is_transactional,
             has_transaction: false,
             partition_counts: BTreeMap::new(),
-            acknowledged: Arc::default(),
-        }
+            acknowledged,
+            note: Vec::new(),
+        })
+    }
+
+    /// The producer, for what comes before records.
+    pub(super) const fn producer(&self) -> &Producer {
+        &self.producer
     }
 
     /// Sends a record of a task; waits only while the producer's memory is full. If it cannot be written,
@@ -59,7 +103,6 @@ impl Output {
         task_id: TaskId,
         record: ProducedRecord,
     ) -> Result<(), StreamsError> {
-        let record = Arc::new(record);
         if self.is_transactional && !self.has_transaction {
             self.producer.begin_transaction().map_err(client_error)?;
             self.has_transaction = true;
@@ -88,28 +131,13 @@ impl Output {
             value: record.value.as_deref(),
             headers: &headers,
         };
-        let acknowledged = Arc::clone(&self.acknowledged);
-        let sent = Arc::clone(&record);
-        let told = move |result: Result<riverrun_client::producer::RecordMetadata, _>| {
-            let mut acknowledged = acknowledged.lock();
-            match result {
-                Ok(written) => {
-                    let is_changelog = matches!(sent.origin, Origin::Changelog(_));
-                    if let (true, Some(offset)) = (is_changelog, written.offset) {
-                        acknowledged
-                            .changelogs
-                            .insert((Arc::clone(&sent.topic), written.partition), offset);
-                    }
-                }
-                Err(error) => acknowledged.unsent.push(Unsent {
-                    task_id,
-                    record: sent,
-                    error,
-                }),
-            }
-        };
-        if let Err(error) = self.producer.send_with(produced, told).await {
-            self.acknowledged.lock().unsent.push(Unsent {
+        let note = &mut self.note;
+        self.acknowledged
+            .sources
+            .lock()
+            .write(task_id, &record, note);
+        if let Err(error) = self.producer.send_observed(produced, note).await {
+            self.acknowledged.told.lock().unsent.push(Unsent {
                 task_id,
                 record,
                 error,
@@ -154,7 +182,7 @@ impl Output {
 
     /// Takes the records that could not be written, in the order in which that was found.
     pub(super) fn take_unsent(&self) -> Vec<Unsent> {
-        std::mem::take(&mut self.acknowledged.lock().unsent)
+        std::mem::take(&mut self.acknowledged.told.lock().unsent)
     }
 
     /// Ends the transaction with these offsets in it; there may be none yet.
@@ -196,9 +224,9 @@ impl Output {
         self.is_transactional
     }
 
-    /// Takes the last offsets that changelogs were written to.
-    pub(super) fn take_changelog_offsets(&self) -> BTreeMap<(Arc<str>, i32), i64> {
-        std::mem::take(&mut self.acknowledged.lock().changelogs)
+    /// Takes the last offsets that were written, in changelogs as elsewhere.
+    pub(super) fn take_offsets(&self) -> BTreeMap<(Arc<str>, i32), i64> {
+        std::mem::take(&mut self.acknowledged.told.lock().offsets)
     }
 
     pub(super) async fn close(self, timeout: Duration) {

@@ -142,8 +142,9 @@ impl StreamThread {
         let thread_name = format!("{}-StreamThread-{}", config.application_id, setup.index + 1);
         let producer = producer(config, &thread_name, setup.process_id, setup.index)?;
         let is_transactional = config.processing_guarantee == ProcessingGuarantee::ExactlyOnceV2;
+        let output = Output::open(producer, is_transactional)?;
         if is_transactional {
-            init_transactions(&producer, setup).await?;
+            init_transactions(output.producer(), setup).await?;
         }
         let (sender, news) = mpsc::unbounded_channel();
         let mut consumer = consumer(setup, &thread_name, sender.clone())?;
@@ -160,7 +161,6 @@ impl StreamThread {
             .topics
             .subscribe(&mut consumer)
             .map_err(client_error)?;
-        let output = Output::new(producer, is_transactional);
         let worker = Worker::new(setup, output, restorer, consumer.group_membership());
         Ok(Self {
             setup: Arc::clone(setup),
@@ -463,7 +463,7 @@ fn producer(
     thread: &str,
     process_id: [u8; 16],
     index: usize,
-) -> Result<Producer, StreamsError> {
+) -> Result<ProducerConfig, StreamsError> {
     let mut config = ProducerConfig {
         client: streams.client.clone(),
         ..ProducerConfig::default()
@@ -486,5 +486,5 @@ fn producer(
         ));
         config.delivery_timeout_ms = i32::MAX as u64;
     }
-    Producer::new(config).map_err(client_error)
+    Ok(config)
 }

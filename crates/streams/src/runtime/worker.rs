@@ -604,7 +604,7 @@ impl Worker {
         if self.output.is_transactional() && !closes {
             return Ok(());
         }
-        let written = self.output.take_changelog_offsets();
+        let written = self.output.take_offsets();
         let processed = std::mem::take(&mut self.processed);
         for (task_id, task) in &self.tasks {
             for (name, store) in task.stores() {
