@@ -4,19 +4,18 @@ use super::restore::headers;
 use crate::topology::RawRecord;
 use riverrun_client::TopicPartition;
 use riverrun_client::consumer::OwnedRecord;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Records by partition.
-pub(super) fn batches(
-    records: Vec<OwnedRecord>,
-) -> BTreeMap<Arc<TopicPartition>, Vec<OwnedRecord>> {
-    let mut batches: BTreeMap<Arc<TopicPartition>, Vec<OwnedRecord>> = BTreeMap::new();
+/// Records of one partition each, in the order in which they came.
+pub(super) fn batches(records: Vec<OwnedRecord>) -> Vec<(Arc<TopicPartition>, Vec<OwnedRecord>)> {
+    let mut batches: Vec<(Arc<TopicPartition>, Vec<OwnedRecord>)> = Vec::new();
     for record in records {
-        batches
-            .entry(Arc::clone(&record.partition))
-            .or_default()
-            .push(record);
+        match batches.last_mut() {
+            Some((partition, batch)) if Arc::ptr_eq(partition, &record.partition) => {
+                batch.push(record);
+            }
+            _ => batches.push((Arc::clone(&record.partition), vec![record])),
+        }
     }
     batches
 }

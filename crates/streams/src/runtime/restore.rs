@@ -4,6 +4,7 @@
 use super::kafka_streams::client_error;
 use super::listeners::StateRestoreListener;
 use super::output::topic_partition;
+use super::records::batches;
 use crate::error::StreamsError;
 use crate::headers::{Header, Headers};
 use crate::processor::TaskId;
@@ -171,15 +172,10 @@ impl Restorer {
             Ok(records) => records.into_owned().map_err(client_error)?,
             Err(error) => return unread(error),
         };
-        let mut counts: BTreeMap<Arc<TopicPartition>, u64> = BTreeMap::new();
-        for record in records {
-            if let Some(restoring) = self.restoring.get_mut(&*record.partition) {
-                *counts.entry(Arc::clone(&record.partition)).or_default() += 1;
-                restoring.put(record)?;
-            }
-        }
-        for (partition, count) in counts {
+        for (partition, records) in batches(records) {
             if let Some(restoring) = self.restoring.get_mut(&*partition) {
+                let count = records.len() as u64;
+                restoring.put(records)?;
                 restoring.restored_count += count;
                 let store = restoring.store.borrow();
                 self.listener
@@ -271,22 +267,30 @@ fn start(logged: &LoggedStore, span: (i64, i64)) -> Result<Option<i64>, StreamsE
 }
 
 impl Restoring {
-    /// Puts a record into the store; one without a key, which no store writes, is left out, and so is one that is still
-    /// to be processed.
-    fn put(&self, record: OwnedRecord) -> Result<(), StreamsError> {
-        let (partition, offset) = (record.partition.partition, record.offset);
-        let Some(record) = changelog_record(record).filter(|_| offset < self.end_offset) else {
-            return Ok(());
-        };
+    /// Puts records into the store; those without a key, which no store writes, are left out, and so are those that
+    /// are still to be processed.
+    fn put(&self, records: Vec<OwnedRecord>) -> Result<(), StreamsError> {
+        let records: Vec<ChangelogRecord> = records
+            .into_iter()
+            .filter(|record| record.offset < self.end_offset)
+            .filter_map(changelog_record)
+            .collect();
         let mut store = self.store.borrow_mut();
-        let restored = store.restore(std::slice::from_ref(&record));
-        restored.map_err(|error| StreamsError::Restore {
-            store: Arc::clone(store.name()),
-            topic: Arc::clone(&self.topic),
-            partition,
-            offset,
-            source: Box::new(error),
-        })
+        if store.restore(&records).is_ok() {
+            return Ok(());
+        }
+        // To restore a row again changes nothing: this finds the record that cannot be.
+        for record in &records {
+            let restored = store.restore(std::slice::from_ref(record));
+            restored.map_err(|error| StreamsError::Restore {
+                store: Arc::clone(store.name()),
+                topic: Arc::clone(&self.topic),
+                partition: self.task_id.partition,
+                offset: record.offset,
+                source: Box::new(error),
+            })?;
+        }
+        Ok(())
     }
 
     /// Notes that the store has what is before `offset`.

@@ -8,6 +8,7 @@ mod disk;
 mod family;
 mod memory;
 mod merge;
+mod restored_rows;
 mod task_database;
 
 pub(crate) use disk::{DiskBackend, Families, OlderFamily};
@@ -96,6 +97,20 @@ pub(crate) trait ByteMap: Send + 'static {
     /// Removes `key`.
     fn delete(&mut self, key: &[u8]) -> Result<(), StoreFault>;
 
+    /// Takes a row of a changelog: as `put` or `delete`. It may be written later, when the map is asked for
+    /// something else.
+    fn restore(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreFault> {
+        match value {
+            Some(value) => self.put(key, value),
+            None => self.delete(key),
+        }
+    }
+
+    /// Writes the rows that were restored: before it is noted that they are there.
+    fn finish_restore(&mut self) -> Result<(), StoreFault> {
+        Ok(())
+    }
+
     /// Makes scans quick that come now.
     fn prepare_scan(&mut self) {}
 
@@ -125,8 +140,8 @@ pub(crate) trait Backend: Send + 'static {
     /// Whether rows outlive the process.
     fn is_persistent(&self) -> bool;
 
-    /// Notes what is in the store: every row that was put before is there whenever these offsets are. No offsets
-    /// forget those that were noted.
+    /// Notes what is in the store: every row that was put before is there whenever these offsets are, and every
+    /// restored one that was finished. No offsets forget those that were noted.
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault>;
 
     /// The offset that was noted last for a partition of a changelog.

@@ -57,14 +57,12 @@ impl<B: Backend> ByteStore for KeyValueRows<B> {
     }
 
     fn restore(&mut self, record: &ChangelogRecord) -> Result<(), StoreFault> {
-        let key = &record.key;
-        match self.format.restore(record, &mut self.scratch) {
-            Some(value) => self.map.put(key, value),
-            None => self.map.delete(key),
-        }
+        let value = self.format.restore(record, &mut self.scratch);
+        self.map.restore(&record.key, value)
     }
 
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault> {
+        self.map.finish_restore()?;
         self.backend.commit(offsets)
     }
 
@@ -77,6 +75,7 @@ impl<B: Backend> ByteStore for KeyValueRows<B> {
     }
 
     fn close(&mut self) -> Result<(), StoreFault> {
+        self.map.finish_restore()?;
         self.backend.close()
     }
 }

@@ -1,6 +1,6 @@
 //! Segments: the rows of a span of time each, so that old rows are deleted as a whole.
 
-use super::bytes::{Backend, ByteMap as _, Direction};
+use super::bytes::{Backend, ByteMap, Direction};
 use super::fault::StoreFault;
 use crate::formats::segments::{first_live_segment_id, segment_id, segment_interval_ms};
 use std::collections::BTreeMap;
@@ -34,7 +34,12 @@ pub(crate) struct Segments<B: Backend> {
     open: BTreeMap<i64, B::Map>,
     /// -1 before the first. It is not kept on disk: who restores the store learns it again.
     observed_ms: i64,
+    /// What was restored since all segments have written it.
+    restored_bytes: usize,
 }
+
+/// So many bytes of restored rows wait in all segments together.
+const RESTORED_BYTES: usize = 16 << 20;
 
 impl<B: Backend> Segments<B> {
     pub(crate) fn open(mut backend: B, retention: Retention) -> Result<Self, StoreFault> {
@@ -47,6 +52,7 @@ impl<B: Backend> Segments<B> {
             retention,
             open,
             observed_ms: -1,
+            restored_bytes: 0,
         })
     }
 
@@ -125,6 +131,31 @@ impl<B: Backend> Segments<B> {
             Direction::Forward => Box::new(segments),
             Direction::Backward => Box::new(segments.rev()),
         }
+    }
+
+    /// Takes a row of the changelog, of `time_ms`, unless it is too old.
+    pub(crate) fn restore(
+        &mut self,
+        time_ms: i64,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> Result<(), StoreFault> {
+        let Some(map) = self.for_write(time_ms)? else {
+            return Ok(());
+        };
+        map.restore(key, value)?;
+        self.restored_bytes += key.len() + value.map_or(0, <[u8]>::len);
+        match self.restored_bytes > RESTORED_BYTES {
+            true => self.finish_restore(),
+            false => Ok(()),
+        }
+    }
+
+    /// Every segment has the rows that were restored.
+    pub(crate) fn finish_restore(&mut self) -> Result<(), StoreFault> {
+        self.restored_bytes = 0;
+        let mut maps = self.open.values_mut();
+        maps.try_for_each(ByteMap::finish_restore)
     }
 
     pub(crate) fn maps(&self) -> impl Iterator<Item = &B::Map> {

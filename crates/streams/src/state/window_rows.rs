@@ -116,12 +116,14 @@ impl<B: Backend> ByteStore for WindowRows<B> {
         let key = &record.key;
         let mut scratch = std::mem::take(&mut self.scratch);
         let value = self.format.restore(record, &mut scratch);
-        let written = self.write(key, value);
+        let time_ms = self.kind.time_ms(key);
+        let restored = time_ms.and_then(|time_ms| self.segments.restore(time_ms, key, value));
         self.scratch = scratch;
-        written.map(|_| ())
+        restored
     }
 
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault> {
+        self.segments.finish_restore()?;
         self.segments.backend_mut().commit(offsets)
     }
 
@@ -134,6 +136,7 @@ impl<B: Backend> ByteStore for WindowRows<B> {
     }
 
     fn close(&mut self) -> Result<(), StoreFault> {
+        self.segments.finish_restore()?;
         self.segments.backend_mut().close()
     }
 }

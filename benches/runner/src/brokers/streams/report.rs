@@ -157,7 +157,7 @@ impl Report {
              defaults: one thread, {PARTITIONS} tasks a sub-topology, at-least-once, a commit every 30 s, 10 MB of \
              cache, 1,000 records buffered a partition and polled, a linger of 100 ms, no compression, changelogs on. \
              Windows are of a minute with 10 s of grace and store rows have timestamps. On disk riverrun has fjall \
-             with write buffers of 16 MB and a block cache of 16 MB a task, Kafka Streams has RocksDB as it \
+             with write buffers of 4 MB and a block cache of 16 MB a task, Kafka Streams has RocksDB as it \
              configures it. Lines have {WORDS} words, as seldom as Zipf's law says, and are shuffled by word through \
              a repartition topic; keys of windows are drawn evenly. A restored value has {} bytes, and each key comes \
              four times.\n\n{}",

@@ -5,10 +5,12 @@
 
 use super::family::Family;
 use super::merge::{Hiding, merge};
+use super::restored_rows::RestoredRows;
 use super::task_database::{TaskDatabase, guarded};
 use super::{Backend, Bounds, ByteMap, ByteString, Direction, Offsets, Rows, Stored, is_empty};
 use crate::state::fault::StoreFault;
 use fjall::Keyspace;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -144,6 +146,7 @@ impl Backend for DiskBackend {
         Ok(DiskMap {
             newest: Family::open(&self.database, newest)?,
             older,
+            restored: RefCell::default(),
             unpaced_bytes: 0,
         })
     }
@@ -219,10 +222,44 @@ pub(crate) struct DiskMap {
     newest: Family,
     /// Families of older formats that have rows, with what makes their values new ones.
     older: Vec<(Family, &'static [u8])>,
+    /// What came of the changelog and is not in `newest` yet.
+    restored: RefCell<RestoredRows>,
     unpaced_bytes: usize,
 }
 
+/// Fewer bytes of rows are not worth a table of their own.
+const TABLE_BYTES: usize = 256 << 10;
+
 impl DiskMap {
+    /// Writes what was restored.
+    fn write_restored(&self) -> Result<(), StoreFault> {
+        let restored = &mut *self.restored.borrow_mut();
+        if restored.is_empty() {
+            return Ok(());
+        }
+        if restored.size_bytes() >= TABLE_BYTES && self.older.is_empty() {
+            self.newest.wait_for_tables()?;
+            self.newest.ingest(restored.sorted())?;
+        } else {
+            for (key, value) in restored.sorted() {
+                self.write(key, value)?;
+            }
+        }
+        restored.clear();
+        Ok(())
+    }
+
+    fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreFault> {
+        match value {
+            Some(value) => self.newest.insert(key, value)?,
+            None => self.newest.remove(key)?,
+        }
+        for (older, _) in &self.older {
+            older.remove(key)?;
+        }
+        Ok(())
+    }
+
     /// Waits for a disk that is too slow.
     fn pace(&mut self, bytes: usize) -> Result<(), StoreFault> {
         self.unpaced_bytes += bytes;
@@ -236,6 +273,7 @@ impl DiskMap {
 
 impl ByteMap for DiskMap {
     fn get(&self, key: &[u8]) -> Result<Option<Stored<'_>>, StoreFault> {
+        self.write_restored()?;
         if let Some(value) = self.newest.get(key)? {
             return Ok(Some(Stored::Shared(value)));
         }
@@ -251,24 +289,41 @@ impl ByteMap for DiskMap {
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreFault> {
-        self.newest.insert(key, value)?;
-        for (older, _) in &self.older {
-            older.remove(key)?;
-        }
+        self.write_restored()?;
+        self.write(key, Some(value))?;
         self.pace(key.len() + value.len())
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<(), StoreFault> {
-        self.newest.remove(key)?;
-        for (older, _) in &self.older {
-            older.remove(key)?;
-        }
+        self.write_restored()?;
+        self.write(key, None)?;
         self.pace(key.len())
+    }
+
+    fn restore(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreFault> {
+        let row_bytes = key.len() + value.map_or(0, <[u8]>::len);
+        if !self.restored.get_mut().has_room(row_bytes) {
+            self.write_restored()?;
+        }
+        if self.restored.get_mut().push(key, value) {
+            return Ok(());
+        }
+        self.write_restored()?;
+        self.write(key, value)
+    }
+
+    fn finish_restore(&mut self) -> Result<(), StoreFault> {
+        self.write_restored()?;
+        self.restored = RefCell::default();
+        Ok(())
     }
 
     fn scan(&self, bounds: &Bounds<'_>, direction: Direction) -> Rows<'_> {
         if is_empty(bounds) {
             return Box::new(std::iter::empty());
+        }
+        if let Err(fault) = self.write_restored() {
+            return Box::new(std::iter::once(Err(fault)));
         }
         let mut rows = self.newest.scan(bounds, direction, |value| value);
         for (older, prefix) in &self.older {

@@ -93,6 +93,30 @@ impl Family {
         }
     }
 
+    /// Writes rows that are sorted by their keys as a table of their own; those without a value are deleted.
+    pub(super) fn ingest<'a>(
+        &self,
+        rows: impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)>,
+    ) -> Result<(), StoreFault> {
+        let mut rows = rows.peekable();
+        if let Some((key, value)) = rows.next_if(|(key, _)| key.is_empty()) {
+            match value {
+                Some(value) => self.insert(key, value)?,
+                None => self.remove(key)?,
+            }
+        }
+        guarded(|| {
+            let mut table = self.rows.start_ingestion()?;
+            for (key, value) in rows {
+                match value {
+                    Some(value) => table.write(key, value)?,
+                    None => table.write_tombstone(key)?,
+                }
+            }
+            table.finish()
+        })
+    }
+
     /// Deletes everything.
     pub(super) fn remove_all(self) -> Result<(), StoreFault> {
         self.database.remove(self.rows)?;

@@ -5,15 +5,21 @@
 //! disk, and what survives a crash is a beginning of it.
 
 use crate::state::fault::StoreFault;
+use fjall::compaction::Leveled;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes of rows that a keyspace collects in memory before it writes them.
-const WRITE_BUFFER_BYTES: u64 = 16 << 20;
+/// Bytes of rows that a keyspace collects in memory before it writes them. In memory they take about twice as much,
+/// and a few that are full may wait for the disk.
+const WRITE_BUFFER_BYTES: u64 = 4 << 20;
+/// How large tables are that others were merged into: with a first level of four of them, a merge of new tables
+/// writes four times what they have.
+const TABLE_BYTES: u64 = 16 << 20;
 /// Bytes of blocks of files that are kept in memory.
 const BLOCK_CACHE_BYTES: u64 = 16 << 20;
 /// A journal is deleted once its rows are in tables. Rows of idle stores are written out when journals exceed this.
@@ -22,6 +28,8 @@ const JOURNAL_BYTES: u64 = 64 << 20;
 const MAX_NAME_BYTES: usize = 255;
 /// One less than what fjall lets wait.
 const MAX_SEALED: usize = 3;
+/// So many new tables wait at most to be merged with others.
+const MAX_NEW_TABLES: usize = 20;
 const SLOW_DISK_PAUSE: Duration = Duration::from_millis(1);
 /// A disk that takes longer for one write buffer has failed.
 const SLOWEST_DISK: Duration = Duration::from_secs(120);
@@ -98,12 +106,15 @@ impl TaskDatabase {
         guarded(|| self.database.delete_keyspace(keyspace))
     }
 
-    /// Waits while more full write buffers wait to be written than fjall lets wait, or until the disk has failed.
+    /// Waits while more full write buffers wait to be written than fjall lets wait, or more tables to be merged, or
+    /// until the disk has failed.
     ///
     /// fjall itself would wait for ever for a thread that a full disk has ended.
     pub(crate) fn wait_for_tables(&self, keyspace: &Keyspace) -> Result<(), StoreFault> {
         let start = Instant::now();
-        while keyspace.sealed_memtable_count() >= MAX_SEALED {
+        while keyspace.sealed_memtable_count() >= MAX_SEALED
+            || keyspace.l0_table_count() >= MAX_NEW_TABLES
+        {
             self.hand_over()?;
             if start.elapsed() > SLOWEST_DISK {
                 return Err(io::Error::from(io::ErrorKind::TimedOut).into());
@@ -120,9 +131,11 @@ impl TaskDatabase {
 }
 
 fn options() -> KeyspaceCreateOptions {
+    let merging = Leveled::default().with_table_target_size(TABLE_BYTES);
     KeyspaceCreateOptions::default()
         .manual_journal_persist(true)
         .max_memtable_size(WRITE_BUFFER_BYTES)
+        .compaction_strategy(Arc::new(merging))
 }
 
 /// Calls fjall, which takes some damages of its files for bugs of its own.

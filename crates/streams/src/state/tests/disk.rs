@@ -3,14 +3,16 @@
 use super::key_value::offsets;
 use super::world::{World, copy_files};
 use crate::StreamsError;
+use crate::headers::Headers;
 use crate::serde::DefaultSerde as _;
 use crate::state::bytes::TaskDatabase;
 use crate::state::{
-    CacheBudget, KeyValueStore, KeyValueStoreBuilder, StateStore, StoreBuilder as _, Stores,
-    TaskStorage,
+    CacheBudget, ChangelogRecord, KeyValueStore, KeyValueStoreBuilder, StateStore,
+    StoreBuilder as _, Stores, TaskStorage,
 };
 use proptest::prelude::*;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -217,6 +219,62 @@ proptest! {
         }
         // What the damage is decides; that this comes to an end is what counts.
         let _ = open(copy.path());
+    }
+}
+
+/// Rows enough for tables of their own. Some are overwritten, some deleted, and the store is written between.
+#[test]
+fn what_was_restored_by_tables_outlives_a_crash() {
+    type Texts = KeyValueStore<String, String>;
+    let supplier = Stores::persistent_timestamped_key_value_store("s");
+    let builder =
+        Stores::timestamped_key_value_store_builder(supplier, String::serde(), String::serde());
+    let mut world = World::new(0);
+    let (store, life) = world.build::<Texts>(&builder);
+    let mut model = BTreeMap::new();
+    for round in 0..3_i64 {
+        let records: Vec<ChangelogRecord> = (0..2000_i64)
+            .map(|number| {
+                let key = format!("{:04}", number * 7 % 1500 + round * 100);
+                let value = (number % 5 != round).then(|| format!("{round}{}", "x".repeat(200)));
+                model.insert(key.clone(), value.clone());
+                ChangelogRecord {
+                    key: key.into(),
+                    value: value.map(Into::into),
+                    timestamp_ms: number,
+                    headers: Headers::EMPTY,
+                    offset: number,
+                }
+            })
+            .collect();
+        life.borrow_mut().restore(&records).expect("restored");
+        let (key, value) = ("0777".to_owned(), format!("put in {round}"));
+        let mut writing = store.borrow_mut();
+        let put = writing.put(&mut world.context, &key, Some(&value));
+        put.expect("put");
+        drop(writing);
+        model.insert(key, Some(value));
+        life.borrow_mut().restore(&records[..1]).expect("restored");
+        let first = &records[0];
+        let first_value = first.value.as_deref().map(String::from_utf8_lossy);
+        model.insert(
+            String::from_utf8_lossy(&first.key).into_owned(),
+            first_value.map(|value| value.into_owned()),
+        );
+        let committed = life.borrow_mut().commit(&offsets(round));
+        committed.expect("committed");
+        let after = world.killed(0);
+        let (left, left_life) = after.build::<Texts>(&builder);
+        let offset = left_life.borrow().committed_offset("t", 7);
+        assert_eq!(offset.expect("read"), Some(round));
+        for store in [&store, &left] {
+            let mut store = store.borrow_mut();
+            let rows: Result<Vec<_>, _> = store.all().expect("a range").collect();
+            let there = model
+                .iter()
+                .filter_map(|(key, value)| Some((key.clone(), value.clone()?)));
+            assert!(rows.expect("rows").into_iter().eq(there), "round {round}");
+        }
     }
 }
 

@@ -1,0 +1,137 @@
+//! Rows of a changelog on their way to the disk: collected, sorted, and written as a table of their own. That costs
+//! less than to put one after the other into the journal and a sorted map, and what was overwritten is not written.
+
+/// So many bytes of rows are collected.
+pub(super) const COLLECTED_BYTES: usize = 8 << 20;
+/// What stands beside each of them.
+const BESIDE_BYTES: usize = size_of::<Place>();
+
+/// Rows in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct RestoredRows {
+    bytes: Vec<u8>,
+    places: Vec<Place>,
+}
+
+/// Where a row is: its key, and its value behind that, if it is not deleted.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    start: u32,
+    key_bytes: u16,
+    /// `DELETED` when there is no value.
+    value_bytes: u32,
+}
+
+const DELETED: u32 = u32::MAX;
+
+impl RestoredRows {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// What the rows take.
+    pub(super) const fn size_bytes(&self) -> usize {
+        self.bytes.len() + self.places.len() * BESIDE_BYTES
+    }
+
+    /// Whether a row of so many bytes is to be written with those that are here already, not before them.
+    pub(super) const fn has_room(&self, row_bytes: usize) -> bool {
+        self.is_empty() || self.size_bytes() + BESIDE_BYTES + row_bytes <= COLLECTED_BYTES
+    }
+
+    /// Adds a row, if its key is not too long and its value not too large for one here.
+    pub(super) fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> bool {
+        let start = u32::try_from(self.bytes.len());
+        let key_bytes = u16::try_from(key.len());
+        let value_bytes = u32::try_from(value.map_or(0, <[u8]>::len));
+        let (Ok(start), Ok(key_bytes), Ok(value_bytes)) = (start, key_bytes, value_bytes) else {
+            return false;
+        };
+        if value_bytes == DELETED {
+            return false;
+        }
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value.unwrap_or_default());
+        self.places.push(Place {
+            start,
+            key_bytes,
+            value_bytes: if value.is_some() {
+                value_bytes
+            } else {
+                DELETED
+            },
+        });
+        true
+    }
+
+    fn row(&self, place: Place) -> (&[u8], Option<&[u8]>) {
+        let rest = &self.bytes[place.start as usize..];
+        let (key, rest) = rest.split_at(usize::from(place.key_bytes));
+        let is_there = place.value_bytes != DELETED;
+        (key, is_there.then(|| &rest[..place.value_bytes as usize]))
+    }
+
+    /// The newest row of each key, by key.
+    pub(super) fn sorted(&mut self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
+        let mut places = std::mem::take(&mut self.places);
+        // Of the same key, the order in which they came stays.
+        places.sort_by(|left, right| self.row(*left).0.cmp(self.row(*right).0));
+        self.places = places;
+        let rows = &*self;
+        let newest = rows.places.iter().enumerate().filter(move |(at, place)| {
+            let next = rows.places.get(at + 1);
+            next.is_none_or(|next| rows.row(*next).0 != rows.row(**place).0)
+        });
+        newest.map(move |(_, place)| rows.row(*place))
+    }
+
+    /// Forgets the rows, and keeps the memory for others.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.places.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #![proptest_config(trials::property(128))]
+
+        #[test]
+        fn the_newest_row_of_each_key_is_written(
+            rows in proptest::collection::vec(
+                (proptest::collection::vec(0..3_u8, 0..3), proptest::option::of(any::<[u8; 2]>())),
+                0..60,
+            ),
+        ) {
+            let (mut restored, mut model) = (RestoredRows::default(), BTreeMap::new());
+            for _ in 0..2 {
+                for (key, value) in &rows {
+                    let value = value.as_ref().map(<[u8; 2]>::as_slice);
+                    prop_assert!(restored.has_room(key.len() + 2));
+                    prop_assert!(restored.push(key, value));
+                    model.insert(key.as_slice(), value);
+                }
+                prop_assert!(restored.sorted().eq(model.iter().map(|(key, value)| (*key, *value))));
+                restored.clear();
+                prop_assert!(restored.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_collected_is_bounded() {
+        let mut restored = RestoredRows::default();
+        assert!(
+            restored.has_room(2 * COLLECTED_BYTES),
+            "the first always fits"
+        );
+        assert!(restored.push(b"key", Some(&vec![0; COLLECTED_BYTES / 2])));
+        assert!(!restored.has_room(COLLECTED_BYTES / 2));
+        assert!(!restored.push(&vec![0; 65_536], None), "no store has it");
+    }
+}
