@@ -85,6 +85,12 @@ impl Collector {
         self.records.drain(..)
     }
 
+    /// Gives the room back that many records have needed.
+    pub(crate) fn shrink(&mut self) {
+        const KEPT: usize = 1024;
+        self.records.shrink_to(KEPT);
+    }
+
     /// How many wait to be taken.
     pub fn len(&self) -> usize {
         self.records.len()

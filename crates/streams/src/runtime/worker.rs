@@ -563,13 +563,17 @@ impl Worker {
     /// exactly-once they are committed here, with the transaction.
     pub(super) async fn prepare_commit(&mut self) -> Result<Offsets, StreamsError> {
         let mut offsets = Offsets::new();
-        for task in self.tasks.values_mut() {
+        for (task_id, task) in &mut self.tasks {
             for committable in task.prepare_commit()? {
                 let (partition, offset) = committed(&committable);
                 offsets.insert(partition, offset);
             }
+            // What the caches of one task hold is sent before those of the next are flushed: it takes much memory.
+            for record in task.drain_produced() {
+                self.output.send(*task_id, record).await?;
+            }
+            task.context().collector.shrink();
         }
-        self.send().await?;
         self.output.flush().await?;
         while self.handle_unsent().await? {
             self.output.flush().await?;
