@@ -5,7 +5,8 @@
 //! - Of the records that wait, the one with the smallest timestamp is next; of equal ones, the one that Kafka Streams
 //!   takes (`NextInputs`). An input that has none is waited for as `max.task.idle.ms` says.
 //! - Stream time and each partition's time never go back.
-//! - What is committed of an input is the offset of the first record that is not processed.
+//! - What is committed of an input is the offset of the first record that is not processed, or behind the markers of
+//!   transactions after the last one.
 
 mod input;
 mod next_inputs;
@@ -197,6 +198,18 @@ impl Task {
             let (topic, partition, _) = input.waiting();
             if let Some(lag) = lag(topic, partition) {
                 input.set_lag(lag);
+            }
+        }
+    }
+
+    /// Where the next record of each input is to be read, once all before were added.
+    pub(crate) fn pass(&mut self, position: impl Fn(&Arc<str>, i32) -> Option<i64>) {
+        for input in &mut self.inputs {
+            let (topic, partition, waiting) = input.waiting();
+            if waiting == 0
+                && let Some(position) = position(topic, partition)
+            {
+                self.commit_needed |= input.pass(position);
             }
         }
     }

@@ -7,10 +7,12 @@ use riverrun_client::admin::{AdminConfig, IsolationLevel, MembersToRemove, NewTo
 use riverrun_client::blocking::{Admin, Producer};
 use riverrun_client::producer::{ProducerConfig, ProducerRecord};
 use riverrun_embedded::EmbeddedBroker;
+use riverrun_streams::Failure;
 use riverrun_streams::dsl::{
     Materialized, Optimization, StreamsBuilder, TimeWindows, TopologyConfig,
 };
-use riverrun_streams::processor::{DeadLetterTopic, Handlers};
+use riverrun_streams::processor::{DeadLetterTopic, Handlers, Processor, ProcessorContext};
+use riverrun_streams::record::Record;
 use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee, State, StreamsConfig};
 use riverrun_streams::topology::Topology;
 use std::collections::BTreeMap;
@@ -588,5 +590,61 @@ fn a_changelog_that_was_cut_is_restored_anew() -> Result<(), Error> {
     world.await_values(CHANGELOG, 1, &[("be", 5)])?;
     assert!(!mark.exists());
     first.close()?;
+    Ok(())
+}
+
+#[test]
+fn markers_of_transactions_are_committed() -> Result<(), Error> {
+    for guarantee in [ProcessingGuarantee::AtLeastOnce, EXACTLY_ONCE] {
+        let world = World::start(1)?;
+        let state = tempfile::tempdir()?;
+        let mut config = world.config(state.path())?;
+        config.processing_guarantee = guarantee;
+        let mut streams = world.start_streams(counts()?, config)?;
+        let producer = world.open_transaction("words", "be", b"")?;
+        producer.call(async |producer| producer.commit_transaction().await)?;
+        let end = world.end("words", 0)?;
+        assert_eq!(end, 2, "a record and a marker");
+        until("nothing is left", || {
+            Ok(world.committed("words", 0)? == Some(end))
+        })?;
+        streams.close()?;
+    }
+    Ok(())
+}
+
+/// Panics when it is closed.
+struct Stubborn;
+
+impl Processor<String, String, (), ()> for Stubborn {
+    fn process(
+        &mut self,
+        _: &mut ProcessorContext<'_, (), ()>,
+        _: Record<String, String>,
+    ) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        panic!("it does not want to go");
+    }
+}
+
+#[test]
+fn who_panics_at_the_end_leaves_the_group_too() -> Result<(), Error> {
+    let world = World::start(1)?;
+    let state = tempfile::tempdir()?;
+    let mut config = world.config(state.path())?;
+    config.session_timeout_ms = 600_000;
+    let builder = StreamsBuilder::new();
+    builder
+        .stream::<String, String>("words")
+        .process(|| Stubborn, &[])
+        .for_each(|_, ()| ());
+    let mut streams = world.start_streams(builder.build()?, config)?;
+    await_state(&streams, State::Running)?;
+    let error = streams.close().expect_err("a processor has panicked");
+    assert!(error.to_string().contains("not want to go"), "{error}");
+    assert!(!world.has_members()?);
     Ok(())
 }

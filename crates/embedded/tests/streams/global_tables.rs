@@ -1,6 +1,10 @@
 //! Global tables and stores: every thread reads what one thread has restored and follows.
 
-use crate::harness::{Error, await_state, config, create_topic, read_values, write};
+use crate::harness::{
+    Error, await_state, config, create_topic, create_topic_with, cut, read_values, write,
+    write_tombstone,
+};
+use riverrun_client::TopicPartition;
 use riverrun_embedded::EmbeddedBroker;
 use riverrun_streams::Failure;
 use riverrun_streams::dsl::{Materialized, StreamsBuilder};
@@ -225,5 +229,30 @@ fn a_global_topic_that_was_made_anew_is_told() -> Result<(), Error> {
         ),
         "{error}"
     );
+    Ok(())
+}
+
+#[test]
+fn a_global_topic_that_was_cut_is_restored_anew() -> Result<(), Error> {
+    let broker = EmbeddedBroker::start()?;
+    // Who only compacts a topic does not cut it.
+    create_topic_with(&broker, "users", 1, &[("cleanup.policy", "delete")])?;
+    create_topic(&broker, "orders", 1)?;
+    create_topic(&broker, "named-orders", 1)?;
+    write(&broker, "users", &[("u1", "anna")])?;
+    let state = tempfile::tempdir()?;
+    let config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
+    let topology = || named_orders(Materialized::named("users-by-id"));
+    let mut streams = KafkaStreams::new(topology()?, config.clone());
+    streams.start()?;
+    streams.close()?;
+    write_tombstone(&broker, "users", "u1")?;
+    write(&broker, "users", &[("u2", "bert"), ("u3", "cora")])?;
+    cut(&broker, TopicPartition::new("users", 0), 3)?;
+    let mut streams = KafkaStreams::new(topology()?, config);
+    streams.start()?;
+    write(&broker, "orders", &[("1", "u1"), ("2", "u3")])?;
+    assert_eq!(read_values(&broker, "named-orders", 1)?, ["u3 by cora"]);
+    streams.close()?;
     Ok(())
 }

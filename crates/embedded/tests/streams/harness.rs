@@ -74,6 +74,21 @@ pub(crate) fn create_topic_with(
     Ok(())
 }
 
+/// Deletes the records of a partition before an offset.
+pub(crate) fn cut(
+    broker: &EmbeddedBroker,
+    partition: TopicPartition,
+    before: i64,
+) -> Result<(), Error> {
+    let admin = Admin::new(AdminConfig::with_bootstrap_servers(
+        broker.bootstrap_servers(),
+    )?)?;
+    let before = BTreeMap::from([(partition, before)]);
+    let cut = admin.call(async |admin| admin.delete_records(&before).await)?;
+    cut.into_values().try_for_each(|cut| cut.map(|_| ()))?;
+    Ok(())
+}
+
 pub(crate) fn write_lines(broker: &EmbeddedBroker, lines: &[&str]) -> Result<(), Error> {
     let producer = Producer::new(ProducerConfig::with_bootstrap_servers(
         broker.bootstrap_servers(),
@@ -95,6 +110,17 @@ pub(crate) fn write(
         ProducerRecord::new(topic)
             .key(key.as_bytes())
             .value(value.as_bytes())
+    })
+}
+
+/// Writes a key without a value.
+pub(crate) fn write_tombstone(
+    broker: &EmbeddedBroker,
+    topic: &str,
+    key: &str,
+) -> Result<(), Error> {
+    write_each(broker, &[key], |key| {
+        ProducerRecord::new(topic).key(key.as_bytes())
     })
 }
 

@@ -1,15 +1,18 @@
 //! Standby tasks, warm-ups and listeners of streams applications, against a broker in the process of the test.
 
 use crate::harness::{
-    Error, IN_TIME, await_values, config, create_topic, partitions_of, reader, word_count,
-    write_lines,
+    Error, IN_TIME, await_committed, await_values, config, create_topic, create_topic_with, cut,
+    partitions_of, reader, word_count, write, write_lines, write_tombstone,
 };
 use riverrun_client::TopicPartition;
 use riverrun_embedded::EmbeddedBroker;
+use riverrun_streams::dsl::{Materialized, StreamsBuilder};
 use riverrun_streams::runtime::{
     KafkaStreams, ProcessingGuarantee, StandbyUpdateListener, State, StateRestoreListener,
     SuspendReason,
 };
+use riverrun_streams::state::KeyValueStore;
+use riverrun_streams::topology::Consumed;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
@@ -76,7 +79,7 @@ impl StateRestoreListener for Ears {
 
 impl StandbyUpdateListener for Ears {
     fn on_update_start(&self, changelog: &TopicPartition, store: &str, from: i64) {
-        assert_eq!(store, "counts");
+        assert_eq!(changelog.topic, format!("words-{store}-changelog"));
         self.note(|heard| {
             heard.followed.insert(changelog.partition, from);
         });
@@ -205,4 +208,123 @@ fn state_changes_are_told() -> Result<(), Error> {
     ];
     assert_eq!(path, expected);
     Ok(())
+}
+
+/// An instance that keeps a table of one partition, or stands by for it.
+fn keeper(
+    broker: &EmbeddedBroker,
+    guarantee: ProcessingGuarantee,
+    state_dir: &Path,
+) -> Result<(KafkaStreams, Ears, mpsc::Receiver<()>), Error> {
+    let mut config = config(broker, guarantee, state_dir)?;
+    config.num_stream_threads = 1;
+    config.heartbeat_interval_ms = 100;
+    // Who is behind stands by.
+    config.acceptable_recovery_lag = 0;
+    config.num_standby_replicas = 1;
+    config.statestore_cache_max_bytes = 0;
+    let builder = StreamsBuilder::new();
+    builder.table_with::<String, String>(
+        "lines",
+        Consumed::default(),
+        Materialized::named("names"),
+    );
+    let (told, events) = mpsc::channel();
+    let ears = Ears {
+        heard: Arc::default(),
+        told,
+    };
+    let mut streams = KafkaStreams::new(builder.build()?, config);
+    streams.set_state_restore_listener(ears.clone());
+    streams.set_standby_update_listener(ears.clone());
+    Ok((streams, ears, events))
+}
+
+/// The instance that stands by comes to have what the active one has, and takes over.
+fn takes_over_with(
+    (mut active, mut standby): (KafkaStreams, KafkaStreams),
+    (ears, events): (&Ears, &mpsc::Receiver<()>),
+    expected: [Option<&str>; 2],
+) -> Result<(), Error> {
+    await_heard(ears, events, |heard| {
+        heard.followed.get(&0).is_some_and(|next| *next >= 3)
+    })?;
+    active.close()?;
+    await_heard(ears, events, |heard| heard.promoted.contains_key(&0))?;
+    crate::harness::await_state(&standby, State::Running)?;
+    let store = standby.store::<KeyValueStore<String, String>>("names")?;
+    for (key, expected) in ["a", "b"].into_iter().zip(expected) {
+        let found = store.get(key.to_owned())?;
+        assert_eq!(found.as_deref(), expected, "{key}");
+    }
+    standby.close()?;
+    Ok(())
+}
+
+fn a_standby_whose_changelog_was_cut_begins_anew(
+    guarantee: ProcessingGuarantee,
+) -> Result<(), Error> {
+    const CHANGELOG: &str = "words-names-changelog";
+    let broker = EmbeddedBroker::start()?;
+    create_topic(&broker, "lines", 1)?;
+    // Who only compacts a topic does not cut it.
+    create_topic_with(
+        &broker,
+        CHANGELOG,
+        1,
+        &[("cleanup.policy", "compact,delete")],
+    )?;
+    let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let (mut behind, ..) = keeper(&broker, guarantee, two.path())?;
+    behind.start()?;
+    write(&broker, "lines", &[("a", "1")])?;
+    await_committed(&broker, "lines", 1)?;
+    behind.close()?;
+    let (mut active, ..) = keeper(&broker, guarantee, one.path())?;
+    active.start()?;
+    write_tombstone(&broker, "lines", "a")?;
+    write(&broker, "lines", &[("b", "1"), ("b", "2")])?;
+    await_committed(&broker, "lines", 4)?;
+    let changelog = partitions_of(CHANGELOG, 1);
+    let ends = reader(&broker, CHANGELOG, 1)?
+        .call(async |consumer| consumer.end_offsets(&changelog).await)?;
+    cut(&broker, changelog[0].clone(), ends[&changelog[0]])?;
+    write(&broker, "lines", &[("b", "3")])?;
+    await_committed(&broker, "lines", 5)?;
+    let (mut standby, ears, events) = keeper(&broker, guarantee, two.path())?;
+    standby.start()?;
+    takes_over_with((active, standby), (&ears, &events), [None, Some("3")])
+}
+
+#[test]
+fn a_standby_whose_changelog_was_cut_begins_anew_at_least_once() -> Result<(), Error> {
+    a_standby_whose_changelog_was_cut_begins_anew(ProcessingGuarantee::AtLeastOnce)
+}
+
+#[test]
+fn a_standby_whose_changelog_was_cut_begins_anew_exactly_once() -> Result<(), Error> {
+    a_standby_whose_changelog_was_cut_begins_anew(ProcessingGuarantee::ExactlyOnceV2)
+}
+
+#[test]
+fn a_standby_that_has_more_than_its_changelog_begins_anew() -> Result<(), Error> {
+    let guarantee = ProcessingGuarantee::AtLeastOnce;
+    let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let old = EmbeddedBroker::start()?;
+    create_topic(&old, "lines", 1)?;
+    let (mut behind, ..) = keeper(&old, guarantee, two.path())?;
+    behind.start()?;
+    write(&old, "lines", &[("a", "1"); 9])?;
+    await_committed(&old, "lines", 9)?;
+    behind.close()?;
+    let broker = EmbeddedBroker::start()?;
+    create_topic(&broker, "lines", 1)?;
+    let (mut active, ..) = keeper(&broker, guarantee, one.path())?;
+    active.start()?;
+    write(&broker, "lines", &[("b", "1"), ("b", "2"), ("b", "3")])?;
+    await_committed(&broker, "lines", 3)?;
+    let (mut standby, ears, events) = keeper(&broker, guarantee, two.path())?;
+    standby.start()?;
+    await_heard(&ears, &events, |heard| heard.followed.get(&0) == Some(&3))?;
+    takes_over_with((active, standby), (&ears, &events), [None, Some("3")])
 }

@@ -40,7 +40,7 @@ impl StateDirectory {
 
     /// The directory of global stores.
     pub(super) fn of_globals(&self) -> PathBuf {
-        self.path.join("global")
+        self.path.join(GLOBALS)
     }
 
     /// The tasks of which something is kept.
@@ -70,14 +70,26 @@ impl StateDirectory {
 
     /// Removes what a task has kept, at once: who is ended meanwhile leaves nothing that looks like a store.
     pub(super) fn wipe(&self, task: TaskId) -> Result<(), StreamsError> {
-        let path = self.of_task(task);
-        let wiped = self.path.join(format!("{WIPED}{task}"));
+        self.wipe_directory(&task.to_string())
+    }
+
+    /// Removes what global stores have kept, as `wipe` does.
+    pub(super) fn wipe_globals(&self) -> Result<(), StreamsError> {
+        self.wipe_directory(GLOBALS)
+    }
+
+    fn wipe_directory(&self, name: &str) -> Result<(), StreamsError> {
+        let path = self.path.join(name);
+        let wiped = self.path.join(format!("{WIPED}{name}"));
         let removed = remove(&wiped)
             .and_then(|()| unless_missing(std::fs::rename(&path, &wiped)))
             .and_then(|()| remove(&wiped));
         removed.map_err(|error| failed(&path, &error))
     }
 }
+
+/// The directory of global stores.
+const GLOBALS: &str = "global";
 
 /// Where a task keeps its stores.
 const STORES: &str = "stores";

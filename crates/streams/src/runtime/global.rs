@@ -89,6 +89,9 @@ async fn live(
     is_restored: &mut bool,
 ) -> Result<(), StreamsError> {
     let mut thread = GlobalThread::open(setup)?;
+    if thread.is_cut().await? {
+        thread = thread.begin_anew().await?;
+    }
     let lived = thread.restore_and_follow(restored, is_restored).await;
     let closed = thread.close(lived.is_ok()).await;
     lived.and(closed)
@@ -148,6 +151,51 @@ impl GlobalThread {
         })
     }
 
+    /// Every partition of the topics, with the index of a store that it fills.
+    fn partitions(&self) -> Vec<(TopicPartition, usize)> {
+        let filled = self.filled.iter().enumerate();
+        filled
+            .flat_map(|(index, Filled { topic, .. })| {
+                let count = self.setup.counts.get(topic).copied().unwrap_or(0);
+                (0..count).map(move |partition| (topic_partition(topic, partition), index))
+            })
+            .collect()
+    }
+
+    /// Whether a topic begins after what its store has, so that nobody knows which rows were deleted since.
+    async fn is_cut(&self) -> Result<bool, StreamsError> {
+        let partitions = self.partitions();
+        let names: Vec<TopicPartition> = partitions.iter().map(|(name, _)| name.clone()).collect();
+        let begins = self.consumer.beginning_offsets(&names).await;
+        let begins = begins.map_err(client_error)?;
+        for (name, index) in partitions {
+            let Filled { topic, store } = &self.filled[index];
+            let last = store.borrow().committed_offset(topic, name.partition)?;
+            let begin = begins.get(&name).copied().unwrap_or(0);
+            if last.is_some_and(|last| last + 1 < begin) {
+                tracing::warn!(partition = %name, begin, "it begins after what the global stores have: they are restored anew");
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The same without what the stores have.
+    async fn begin_anew(self) -> Result<Self, StreamsError> {
+        let Self {
+            setup,
+            task,
+            filled,
+            consumer,
+            ..
+        } = self;
+        drop((task, filled));
+        setup.rows.clear();
+        setup.directory.wipe_globals()?;
+        close(consumer).await;
+        Self::open(setup)
+    }
+
     async fn restore_and_follow(
         &mut self,
         restored: &mpsc::Sender<Result<(), StreamsError>>,
@@ -184,15 +232,7 @@ impl GlobalThread {
 
     /// Makes the consumer read on where the stores stand. Where each partition ends now.
     async fn begin(&mut self) -> Result<BTreeMap<TopicPartition, i64>, StreamsError> {
-        let partitions: Vec<(TopicPartition, usize)> = self
-            .filled
-            .iter()
-            .enumerate()
-            .flat_map(|(index, Filled { topic, .. })| {
-                let count = self.setup.counts.get(topic).copied().unwrap_or(0);
-                (0..count).map(move |partition| (topic_partition(topic, partition), index))
-            })
-            .collect();
+        let partitions = self.partitions();
         let names: Vec<TopicPartition> = partitions.iter().map(|(name, _)| name.clone()).collect();
         let ends = self
             .consumer
@@ -258,10 +298,14 @@ impl GlobalThread {
         let committed = if in_order { self.commit() } else { Ok(()) };
         let closed = self.task.close();
         self.setup.rows.clear();
-        if let Err(error) = self.consumer.close(Duration::from_secs(30)).await {
-            tracing::warn!(%error, "the global consumer could not be closed in time");
-        }
+        close(self.consumer).await;
         committed.and(closed)
+    }
+}
+
+async fn close(consumer: Consumer) {
+    if let Err(error) = consumer.close(Duration::from_secs(30)).await {
+        tracing::warn!(%error, "the global consumer could not be closed in time");
     }
 }
 

@@ -5,6 +5,8 @@ use super::kafka_streams::client_error;
 use super::listeners::StateRestoreListener;
 use super::output::topic_partition;
 use super::records::batches;
+use super::thread::ThreadSetup;
+use super::worker::changelog_of;
 use crate::error::StreamsError;
 use crate::headers::{Header, Headers};
 use crate::processor::TaskId;
@@ -302,6 +304,32 @@ impl Restoring {
         let noted = BTreeMap::from([(key, offset - 1)]);
         self.store.borrow_mut().commit(&noted)
     }
+}
+
+/// Nobody knows which rows of a task's stores have been deleted since they were written: a changelog was cut. What
+/// changelogs have is restored from their beginning when the task is made again.
+///
+/// # Errors
+/// The disk fails.
+pub(super) fn begin_anew<T>(
+    setup: &ThreadSetup,
+    task_id: TaskId,
+    task: T,
+    stores: impl FnOnce(&T) -> &BTreeMap<Arc<str>, Rc<RefCell<dyn StateStore>>>,
+) -> Result<(), StreamsError> {
+    tracing::warn!(task = %task_id, "a changelog begins after what its store has, or ends before: the stores are restored anew");
+    setup.registry.note(task_id, 0);
+    let has_changelog = |name: &Arc<str>| changelog_of(setup, name).is_some();
+    let stores = stores(&task);
+    if stores.keys().all(has_changelog) {
+        drop(task);
+        return setup.directory.wipe(task_id);
+    }
+    // What no topic has must stay.
+    stores
+        .iter()
+        .filter(|(name, _)| has_changelog(name))
+        .try_for_each(|(_, store)| store.borrow_mut().commit(&BTreeMap::new()))
 }
 
 /// What comes of changelogs that cannot be read: brokers that do not answer are waited for.

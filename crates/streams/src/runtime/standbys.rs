@@ -4,15 +4,15 @@
 use super::kafka_streams::client_error;
 use super::listeners::SuspendReason;
 use super::output::topic_partition;
-use super::restore::{changelog_record, unread};
+use super::restore::{begin_anew, changelog_record, unread};
 use super::thread::{ThreadSetup, auxiliary_consumer, isolation};
 use super::worker::{changelog_of, offset_sum};
 use crate::error::StreamsError;
 use crate::processor::TaskId;
 use crate::state::{ChangelogRecord, StateStore};
 use crate::topology::BuiltTask;
-use riverrun_client::TopicPartition;
 use riverrun_client::consumer::Consumer;
+use riverrun_client::{Error, ErrorCode, TopicPartition};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -29,6 +29,8 @@ pub(super) struct Standbys {
     consumer: Option<Consumer>,
     tasks: BTreeMap<TaskId, BuiltTask>,
     changelogs: BTreeMap<TopicPartition, Following>,
+    /// A changelog has no record where a store stands; which one is to be found out.
+    has_cut: bool,
 }
 
 /// A store that follows its changelog.
@@ -49,6 +51,7 @@ impl Standbys {
             consumer: None,
             tasks: BTreeMap::new(),
             changelogs: BTreeMap::new(),
+            has_cut: false,
         }
     }
 
@@ -71,71 +74,73 @@ impl Standbys {
         Ok(())
     }
 
-    /// A new task follows its changelogs from where its stores stand.
-    pub(super) async fn open(
+    fn consumer(&mut self) -> Result<&mut Consumer, StreamsError> {
+        let config = &self.setup.config;
+        match &mut self.consumer {
+            Some(consumer) => Ok(consumer),
+            none => {
+                let name = format!(
+                    "{}-StreamThread-{}-standby-consumer",
+                    config.application_id,
+                    self.setup.index + 1
+                );
+                let overrides = &config.overrides.restore_consumer;
+                let made = auxiliary_consumer(config, &name, isolation(config), overrides)?;
+                Ok(none.insert(made))
+            }
+        }
+    }
+
+    /// Where the changelogs of a task begin; none while brokers do not say.
+    pub(super) async fn begin_offsets(
+        &mut self,
+        task: TaskId,
+    ) -> Result<Option<BTreeMap<TopicPartition, i64>>, StreamsError> {
+        let changelogs = self.setup.topics.changelogs_of(task.subtopology);
+        let partitions: Vec<TopicPartition> = changelogs
+            .map(|topic| TopicPartition::new(topic.clone(), task.partition))
+            .collect();
+        match self.consumer()?.beginning_offsets(&partitions).await {
+            Ok(begins) => Ok(Some(begins)),
+            Err(error) => unread(error).map(|()| None),
+        }
+    }
+
+    /// A new task follows its changelogs, which begin at these offsets, from where its stores stand. A changelog that
+    /// has nothing there is found out when it is read.
+    pub(super) fn open(
         &mut self,
         task: TaskId,
         built: BuiltTask,
+        begins: &BTreeMap<TopicPartition, i64>,
     ) -> Result<(), StreamsError> {
-        if self.consumer.is_none() {
-            let config = &self.setup.config;
-            let name = format!(
-                "{}-StreamThread-{}-standby-consumer",
-                config.application_id,
-                self.setup.index + 1
-            );
-            self.consumer = Some(auxiliary_consumer(
-                config,
-                &name,
-                isolation(config),
-                &config.overrides.restore_consumer,
-            )?);
-        }
-        let Some(consumer) = &mut self.consumer else {
-            return Ok(());
-        };
-        let stores: Vec<_> = built
-            .stores
-            .iter()
-            .filter_map(|(name, store)| {
-                // An input that is a changelog too is read when the task is to run here.
-                let (topic, is_input) = changelog_of(&self.setup, name)?;
-                let partition = topic_partition(&topic, task.partition);
-                (!is_input).then(|| (partition, topic, Rc::clone(store)))
-            })
-            .collect();
-        let partitions: Vec<TopicPartition> = stores
-            .iter()
-            .map(|(partition, ..)| partition.clone())
-            .collect();
-        let begins = consumer
-            .beginning_offsets(&partitions)
-            .await
-            .map_err(client_error)?;
         let mut from = Vec::new();
-        for (partition, topic, store) in stores {
-            let begin_offset = begins.get(&partition).copied().unwrap_or(0);
+        for (name, store) in &built.stores {
+            // An input that is a changelog too is read when the task is to run here.
+            let Some((topic, false)) = changelog_of(&self.setup, name) else {
+                continue;
+            };
+            let partition = topic_partition(&topic, task.partition);
             let committed = store.borrow().committed_offset(&topic, task.partition)?;
-            let next_offset = committed.map_or(0, |last| last + 1).max(begin_offset);
-            self.setup.listeners.standby.on_update_start(
-                &partition,
-                store.borrow().name(),
-                next_offset,
-            );
+            let next_offset = match committed {
+                Some(last) => last + 1,
+                None => begins.get(&partition).copied().unwrap_or(0),
+            };
+            let listener = &self.setup.listeners.standby;
+            listener.on_update_start(&partition, name, next_offset);
             from.push((partition.clone(), next_offset));
             let following = Following {
                 task,
                 topic,
-                store,
+                store: Rc::clone(store),
                 next_offset,
                 noted_offset: next_offset,
             };
             self.changelogs.insert(partition, following);
         }
         self.tasks.insert(task, built);
-        consumer
-            .assign(self.changelogs.keys().cloned())
-            .map_err(client_error)?;
+        self.assign()?;
+        let consumer = self.consumer()?;
         for (partition, offset) in from {
             consumer.seek(&partition, offset).map_err(client_error)?;
         }
@@ -143,13 +148,32 @@ impl Standbys {
         Ok(())
     }
 
+    /// Makes the consumer read the changelogs that are followed.
+    fn assign(&mut self) -> Result<(), StreamsError> {
+        let Some(consumer) = &mut self.consumer else {
+            return Ok(());
+        };
+        let followed = self.changelogs.keys().cloned();
+        consumer.assign(followed).map_err(client_error)
+    }
+
     /// Takes what the consumer has got of the changelogs, at most `max.poll.records`. How many records there were.
     pub(super) async fn follow(&mut self) -> Result<usize, StreamsError> {
+        if self.has_cut {
+            self.begin_cut_anew().await?;
+        }
         let Some(consumer) = self.consumer.as_mut().filter(|_| !self.tasks.is_empty()) else {
             return Ok(0);
         };
         let records = match consumer.poll(Duration::ZERO).await {
             Ok(records) => records.into_owned().map_err(client_error)?,
+            Err(Error::Refused {
+                code: ErrorCode::OffsetOutOfRange,
+                ..
+            }) => {
+                self.has_cut = true;
+                return Ok(0);
+            }
             Err(error) => return unread(error).map(|()| 0),
         };
         let count = records.len();
@@ -217,6 +241,49 @@ impl Standbys {
         }
     }
 
+    /// Finds the tasks of which a changelog was cut, or made anew, since their stores have noted where they stand: nobody
+    /// knows which rows were deleted meanwhile. Their stores are given up, and follow from the beginning when the tasks
+    /// are opened again.
+    async fn begin_cut_anew(&mut self) -> Result<(), StreamsError> {
+        let Some(consumer) = &mut self.consumer else {
+            return Ok(());
+        };
+        let followed: Vec<TopicPartition> = self.changelogs.keys().cloned().collect();
+        let begins = consumer.beginning_offsets(&followed).await;
+        let ends = consumer.end_offsets(&followed).await;
+        let (begins, ends) = match (begins, ends) {
+            (Ok(begins), Ok(ends)) => (begins, ends),
+            (Err(error), _) | (_, Err(error)) => return unread(error),
+        };
+        self.has_cut = false;
+        let is_cut = |partition: &TopicPartition, next_offset: i64| {
+            let begin = begins
+                .get(partition)
+                .is_some_and(|begin| next_offset < *begin);
+            begin || ends.get(partition).is_some_and(|end| next_offset > *end)
+        };
+        let cut: BTreeSet<TaskId> = self
+            .changelogs
+            .iter()
+            .filter(|(partition, following)| is_cut(partition, following.next_offset))
+            .map(|(_, following)| following.task)
+            .collect();
+        if cut.is_empty() {
+            return Err(StreamsError::TaskCorrupted(
+                "a changelog was cut while it was read".to_owned(),
+            ));
+        }
+        for task in cut {
+            self.changelogs
+                .retain(|_, following| following.task != task);
+            if let Some(built) = self.tasks.remove(&task) {
+                begin_anew(&self.setup, task, built, |built| &built.stores)?;
+            }
+            self.setup.registry.release(task, 0);
+        }
+        self.assign()
+    }
+
     fn close(&mut self, task: TaskId) -> Result<(), StreamsError> {
         self.suspend(task, SuspendReason::Migrated)?;
         let Some(built) = self.tasks.remove(&task) else {
@@ -245,11 +312,7 @@ impl Standbys {
                 .partition(|(_, following)| following.task == task);
         self.changelogs = others;
         let mut followed = BTreeMap::new();
-        if let Some(consumer) = &mut self.consumer {
-            consumer
-                .assign(self.changelogs.keys().cloned())
-                .map_err(client_error)?;
-        }
+        self.assign()?;
         for (partition, mut following) in of_task {
             following.note(partition.partition)?;
             self.setup.listeners.standby.on_update_suspended(

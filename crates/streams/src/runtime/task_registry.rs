@@ -34,6 +34,19 @@ impl TaskRegistry {
         is_free
     }
 
+    /// The thread has claimed a task, and has not opened it: others may.
+    pub(super) fn unclaim(&self, task: TaskId, thread: usize) {
+        let mut tasks = self.tasks.lock();
+        if let Some(entry) = tasks.get_mut(&task)
+            && entry.thread == Some(thread)
+        {
+            entry.thread = None;
+            if entry.offset_sum == 0 {
+                tasks.remove(&task);
+            }
+        }
+    }
+
     /// So far is the state of a task.
     pub(super) fn note(&self, task: TaskId, offset_sum: i64) {
         if let Some(entry) = self.tasks.lock().get_mut(&task) {
@@ -109,6 +122,12 @@ mod tests {
         assert_eq!(registry.offset_sums(0), BTreeMap::from([(task, 7)]));
         assert_eq!(registry.offset_sums(1), BTreeMap::from([(task, 7)]));
         assert!(registry.claim(task, 1));
+        // Who has not opened it gives it back as it was.
+        registry.unclaim(task, 0);
+        assert!(!registry.claim(task, 0));
+        registry.unclaim(task, 1);
+        assert_eq!(registry.offset_sums(0), BTreeMap::from([(task, 7)]));
+        assert!(registry.claim(task, 0));
         registry.release(task, 0);
         assert!(registry.offset_sums(1).is_empty());
     }

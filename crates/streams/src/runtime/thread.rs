@@ -268,6 +268,7 @@ impl StreamThread {
     }
 
     async fn commit(&mut self) -> Result<(), StreamsError> {
+        self.worker.pass(&self.consumer);
         let offsets = self.worker.prepare_commit().await?;
         if offsets.is_empty() {
             return self.worker.post_commit(false);
@@ -308,14 +309,18 @@ impl StreamThread {
     async fn close(mut self, in_order: bool) -> Result<(), StreamsError> {
         let mut committed = Ok(());
         if in_order {
-            committed = self.commit().await;
-            committed = committed.and_then(|()| self.worker.post_commit(true));
+            let committing = caught(async {
+                self.commit().await?;
+                self.worker.post_commit(true)
+            });
+            committed = Box::pin(committing).await;
         }
         let in_order = in_order && committed.is_ok();
         if !in_order {
             self.worker.output.abort().await;
         }
-        let closed = self.worker.close_all(in_order);
+        let closing = AssertUnwindSafe(|| self.worker.close_all(in_order));
+        let closed = catch_unwind(closing).unwrap_or_else(|panicked| Err(panic_error(&*panicked)));
         drop(self.news);
         let timeout = Duration::from_secs(30);
         if let Err(error) = Box::pin(self.consumer.close(timeout)).await {

@@ -8,7 +8,7 @@ use super::output::{Output, ask_about, topic_partition};
 use super::patience::Patience;
 use super::purge::Purge;
 use super::records::{batches, raw};
-use super::restore::{LoggedStore, NotBegun, Restorer};
+use super::restore::{LoggedStore, NotBegun, Restorer, begin_anew};
 use super::standbys::Standbys;
 use super::thread::ThreadSetup;
 use super::topics::check_changelogs;
@@ -186,11 +186,17 @@ impl Worker {
             if is_here || !self.setup.registry.claim(task, self.setup.index) {
                 continue;
             }
-            let built = match self.build(task) {
-                Err(error) if is_locked(&error) => continue,
-                built => built?,
+            check_changelogs(&self.setup.topics, &self.setup.counts, task)?;
+            let Some(begins) = self.standbys.begin_offsets(task).await? else {
+                self.setup.registry.unclaim(task, self.setup.index);
+                continue;
             };
-            self.standbys.open(task, built).await?;
+            match self.build(task) {
+                Err(error) if is_locked(&error) => {
+                    self.setup.registry.unclaim(task, self.setup.index);
+                }
+                built => self.standbys.open(task, built?, &begins)?,
+            }
         }
         self.standbys.follow().await.map(|count| count > 0)
     }
@@ -293,24 +299,11 @@ impl Worker {
 
     /// Nobody knows which rows of the task's stores have been deleted since they were written.
     fn restore_anew(&mut self, task_id: TaskId) -> Result<(), StreamsError> {
-        tracing::warn!(task = %task_id, "a changelog begins after what its store has: the stores are restored anew");
         let task = self.waiting.get_mut(&task_id);
-        let Some(task) = task.and_then(|waiting| waiting.task.take()) else {
-            return Ok(());
-        };
-        if task
-            .stores()
-            .keys()
-            .all(|name| changelog_of(&self.setup, name).is_some())
-        {
-            drop(task);
-            return self.setup.directory.wipe(task_id);
+        match task.and_then(|waiting| waiting.task.take()) {
+            Some(task) => begin_anew(&self.setup, task_id, task, Task::stores),
+            None => Ok(()),
         }
-        // What no topic has must stay.
-        task.stores()
-            .iter()
-            .filter(|(name, _)| changelog_of(&self.setup, name).is_some())
-            .try_for_each(|(_, store)| store.borrow_mut().commit(&BTreeMap::new()))
     }
 
     /// The stores of a waiting task that a topic has the changes of.
@@ -474,6 +467,13 @@ impl Worker {
             task.update_lags(|topic, partition| {
                 consumer.current_lag(&topic_partition(topic, partition))
             });
+        }
+    }
+
+    /// Before a commit: where nothing waits, all that was polled is processed.
+    pub(super) fn pass(&mut self, consumer: &Consumer) {
+        for task in self.tasks.values_mut() {
+            task.pass(|topic, partition| consumer.position(&topic_partition(topic, partition)));
         }
     }
 
@@ -673,6 +673,11 @@ impl Worker {
             Some(Waiting {
                 task: Some(task), ..
             }) => self.close(task_id, task, Task::close_stores),
+            // It may be this thread's although its stores are not open.
+            _ if !self.standbys.contains(task_id) => {
+                self.setup.registry.unclaim(task_id, self.setup.index);
+                Ok(())
+            }
             _ => Ok(()),
         }
     }

@@ -144,6 +144,16 @@ impl Input {
         Ok(())
     }
 
+    /// Nothing that waits is before `position`, where the next record is to be read: behind the last one there may be
+    /// markers of transactions, which are nobody's work. Whether there is more to commit.
+    pub(crate) fn pass(&mut self, position: i64) -> bool {
+        let is_behind = self.len() == 0 && self.next_offset.is_some_and(|next| next < position);
+        if is_behind {
+            self.next_offset = Some(position);
+        }
+        is_behind
+    }
+
     /// What to commit; none when nothing was taken.
     pub(crate) fn committable(
         &self,
