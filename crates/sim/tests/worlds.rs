@@ -1,6 +1,5 @@
 //! A short campaign: no promise is broken, each seed has one history, and planted mistakes are found: those that take
-//! a few worlds. `cargo run --release -p sim -- --mistakes` finds them all, and `.ci/run` runs thousands of worlds, each
-//! twice.
+//! a few worlds. `cargo run --release -p sim -- --mistakes` finds them all, and `.ci/run` runs thousands of worlds.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
