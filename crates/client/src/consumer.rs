@@ -29,6 +29,7 @@ mod rebalance;
 mod records;
 mod shared;
 mod stream;
+mod streams_group;
 mod turns;
 mod unresponsive_brokers;
 
@@ -45,6 +46,10 @@ pub use rebalance::RebalanceListener;
 pub use record::{Header, Headers, TimestampType};
 pub use records::{ConsumerRecord, OwnedRecord, Records};
 pub use stream::RecordStream;
+pub use streams_group::{
+    CopartitionGroup, StreamsListener, StreamsMember, StreamsStatus, StreamsStatusCode,
+    StreamsSubtopology, StreamsTasks, StreamsTopic, StreamsTopology, TaskSet,
+};
 
 use crate::Error;
 use crate::cluster::Deadline;
@@ -91,11 +96,15 @@ impl Consumer {
     /// # Errors
     /// [`Error::Configuration`] for settings that contradict each other.
     pub fn new(config: ConsumerConfig) -> Result<Self, Error> {
-        let interval = Duration::from_millis(config.auto_commit_interval_ms);
-        let shared = Arc::new(Shared::new(config)?);
+        Ok(Self::with(Shared::new(config)?))
+    }
+
+    fn with(shared: Shared) -> Self {
+        let interval = Duration::from_millis(shared.config.auto_commit_interval_ms);
+        let shared = Arc::new(shared);
         let fetching = tokio::spawn(fetching::run(shared.clone()));
         let joining = tokio::spawn(joining::run(shared.clone()));
-        Ok(Self {
+        Self {
             shared,
             tasks: [fetching.abort_handle(), joining.abort_handle()],
             runtime: Handle::current(),
@@ -108,7 +117,7 @@ impl Consumer {
             pending: VecDeque::new(),
             pending_batches: None,
             next_commit: Instant::now() + interval,
-        })
+        }
     }
 
     /// Tells `listener` of partitions that come and go.
@@ -189,6 +198,10 @@ impl Consumer {
         change: impl FnOnce(&mut State),
     ) -> Result<(), Error> {
         let state = self.shared.state.lock();
+        if self.shared.streams.is_some() {
+            let reason = "a member of a streams group reads what its tasks read";
+            return Err(Error::Invalid(reason.to_owned()));
+        }
         let is_partitions = |s: &Subscription| matches!(s, Subscription::Partitions);
         let is_other = is_partitions(&state.subscription) != is_partitions(&subscription);
         if is_other && !matches!(state.subscription, Subscription::None) {
@@ -360,7 +373,7 @@ impl Consumer {
             return Err(error);
         }
         match state.membership.as_ref().and_then(|m| m.failure()) {
-            Some(code) => Err(error::of_member(&self.shared.config, code)),
+            Some(code) => Err(self.shared.refusal_with(code, state.refusal.clone())),
             None => Ok(()),
         }
     }
@@ -575,7 +588,7 @@ impl Consumer {
                 matching.map(|topic| topic.name.to_string()).collect()
             }
             // Only the coordinator knows; it shows by what it assigns.
-            Subscription::RemotePattern => {
+            Subscription::RemotePattern | Subscription::Tasks => {
                 let assigned = state.fetcher.assigned();
                 assigned.map(|name| name.topic.clone()).collect()
             }

@@ -172,7 +172,7 @@ impl ConsumerConfig {
         ];
         for (key, value, default) in left_to_coordinator {
             if !is_classic && value != default {
-                let reason = "is the coordinator's to say with `group.protocol` = `consumer`";
+                let reason = "is the coordinator's to say unless `group.protocol` = `classic`";
                 return Err(not_allowed(key, value, reason));
             }
         }

@@ -38,8 +38,23 @@ pub(super) fn of_partition(name: &TopicPartition, error: PartitionError) -> Erro
 }
 
 /// Why the coordinator does not take this consumer.
-pub(super) fn of_member(config: &ConsumerConfig, code: ErrorCode) -> Error {
+pub(super) fn of_member(
+    config: &ConsumerConfig,
+    is_of_streams_group: bool,
+    code: ErrorCode,
+    said: Option<String>,
+) -> Error {
     let advice = match code {
+        ErrorCode::UnsupportedVersion if is_of_streams_group => {
+            Some("the broker has no streams groups; set `group.protocol` = `classic`")
+        }
+        ErrorCode::GroupMaxSizeReached if is_of_streams_group => {
+            Some("the group has as many members as `group.streams.max.size` of the broker allows")
+        }
+        ErrorCode::StreamsInvalidTopology | ErrorCode::StreamsInvalidTopologyEpoch => {
+            Some("the coordinator does not take the topology")
+        }
+        ErrorCode::StreamsTopologyFenced => Some("the group has a newer topology than this member"),
         ErrorCode::FencedInstanceId => {
             Some("another consumer of the group has the same `group.instance.id`")
         }
@@ -77,9 +92,16 @@ pub(super) fn of_member(config: &ConsumerConfig, code: ErrorCode) -> Error {
         ),
         _ => None,
     };
+    let message = match (advice, said) {
+        (Some(advice), Some(said)) if code != ErrorCode::UnsupportedVersion => {
+            Some(format!("{said}: {advice}"))
+        }
+        (Some(advice), _) => Some(advice.to_owned()),
+        (None, said) => said,
+    };
     Error::Refused {
         subject: format!("group `{}`", config.group_id.as_deref().unwrap_or_default()),
         code,
-        message: advice.map(str::to_owned),
+        message,
     }
 }

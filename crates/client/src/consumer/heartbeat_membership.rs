@@ -1,5 +1,5 @@
-//! A member of a group of the consumer protocol (KIP-848): the coordinator assigns, and one kind of
-//! request, the heartbeat, joins, reconciles and leaves.
+//! A member of a group whose coordinator assigns: one kind of request, the heartbeat, joins, reconciles and leaves.
+//! What consumer groups (KIP-848) and streams groups (KIP-1071) differ in is their [`Protocol`].
 //!
 //! ```text
 //!   subscribe, leave, handle_application_poll ─┐                     ┌─> poll_request  heartbeats
@@ -11,12 +11,16 @@
 //! new is assigned, and the next heartbeat says so. Nobody else is given a partition before.
 
 mod answer;
+mod protocol;
+mod streams;
 
 pub(crate) use answer::HeartbeatAnswer;
+pub(crate) use protocol::{Assignment, ConsumerGroup, Protocol};
+pub(crate) use streams::{StreamsGroup, StreamsNews};
 
 use super::membership::Event;
 use model::{BrokerId, ErrorCode, TopicPartition, Uuid};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 /// The epoch by which a member joins.
 pub(crate) const JOIN_EPOCH: i32 = 0;
@@ -49,31 +53,29 @@ pub(crate) enum Interest {
     Pattern(String),
 }
 
-/// Partitions of topics by their ids.
-pub(crate) type Assignment = BTreeMap<Uuid, BTreeSet<i32>>;
-
 /// Of any broker, or of the coordinator.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum MemberRequest {
+pub(crate) enum MemberRequest<P: Protocol = ConsumerGroup> {
     /// Who coordinates the group?
     FindCoordinator,
     /// See [`Heartbeat`].
-    Heartbeat(Heartbeat),
+    Heartbeat(Heartbeat<P>),
 }
 
 /// The fields of a heartbeat; what is `None` has not changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Heartbeat {
+pub(crate) struct Heartbeat<P: Protocol = ConsumerGroup> {
     pub(crate) member_id: String,
     pub(crate) member_epoch: i32,
     pub(crate) group_instance_id: Option<String>,
     pub(crate) rack_id: Option<String>,
     pub(crate) rebalance_timeout_ms: Option<i64>,
-    pub(crate) interest: Option<Interest>,
+    pub(crate) interest: Option<P::Interest>,
     /// Whether a pattern from before counts no more.
     pub(crate) drops_pattern: bool,
     pub(crate) remote_assignor: Option<String>,
-    pub(crate) owned: Option<Assignment>,
+    pub(crate) owned: Option<P::Assignment>,
+    pub(crate) beside: P::Beside,
 }
 
 /// Where the member stands.
@@ -86,6 +88,8 @@ enum Phase {
     Evicted {
         has_left: bool,
     },
+    /// Has given all up, and leaves to join again.
+    Parting,
     /// Refused for good.
     Failed(ErrorCode),
     /// Leaves, or has left.
@@ -96,36 +100,39 @@ enum Phase {
 
 /// What the coordinator knows from heartbeats that it has answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Acknowledged {
-    interest: Interest,
-    owned: Assignment,
+struct Acknowledged<P: Protocol> {
+    interest: P::Interest,
+    owned: P::Assignment,
 }
 
 /// A member.
 #[derive(Debug)]
-pub(crate) struct HeartbeatMembership {
+pub(crate) struct HeartbeatMembership<P: Protocol = ConsumerGroup> {
     settings: HeartbeatSettings,
+    protocol: P,
     member_id: String,
     /// `None` while nothing is subscribed.
-    interest: Option<Interest>,
+    interest: Option<P::Interest>,
     coordinator: Option<BrokerId>,
     /// 0 while it is no member.
     member_epoch: i32,
     phase: Phase,
     /// What the coordinator last said that the member may own.
-    target: Assignment,
-    /// What the application has, by ids.
-    owned: Assignment,
+    target: P::Assignment,
+    /// What the application has, as the coordinator names it.
+    owned: P::Assignment,
     /// What it has once the events that are out are dealt with.
-    next_owned: Option<Assignment>,
+    next_owned: Option<P::Assignment>,
     /// Whether the coordinator waits to hear that the member has what it said, even if that changes
     /// nothing: it may have taken back what the member never got to own.
     owes_answer: bool,
-    /// Names of the topics of `target` and `owned`.
-    names: BTreeMap<Uuid, String>,
-    told: Option<Acknowledged>,
+    told: Option<Acknowledged<P>>,
     /// What the heartbeat in flight tells.
-    telling: Option<Acknowledged>,
+    telling: Option<Acknowledged<P>>,
+    /// Whether an answer was lost that may have said what nobody says again.
+    has_lost_answer: bool,
+    /// Gives all up in order, leaves and joins again, to hear what it may own.
+    begins_again: bool,
     has_request_in_flight: bool,
     events: VecDeque<Event>,
     has_event_out: bool,
@@ -139,23 +146,37 @@ pub(crate) struct HeartbeatMembership {
 }
 
 impl HeartbeatMembership {
-    /// A member that subscribes to nothing yet.
+    /// A member of a consumer group that subscribes to nothing yet.
     pub(crate) fn new(settings: HeartbeatSettings, now_ms: i64) -> Self {
+        Self::with(settings, ConsumerGroup::default(), now_ms)
+    }
+
+    /// Learns the names of topics.
+    pub(crate) fn handle_names(&mut self, name_of: impl Fn(Uuid) -> Option<String>) {
+        self.protocol.learn(&self.target, name_of);
+        self.reconcile();
+    }
+}
+
+impl<P: Protocol> HeartbeatMembership<P> {
+    fn with(settings: HeartbeatSettings, protocol: P, now_ms: i64) -> Self {
         let poll_deadline_ms = now_ms.saturating_add(settings.max_poll_interval_ms);
         Self {
             member_id: settings.member_id.clone(),
             settings,
+            protocol,
             interest: None,
             coordinator: None,
             member_epoch: JOIN_EPOCH,
             phase: Phase::Unjoined,
-            target: Assignment::new(),
-            owned: Assignment::new(),
+            target: P::Assignment::default(),
+            owned: P::Assignment::default(),
             next_owned: None,
             owes_answer: false,
-            names: BTreeMap::new(),
             told: None,
             telling: None,
+            has_lost_answer: false,
+            begins_again: false,
             has_request_in_flight: false,
             events: VecDeque::new(),
             has_event_out: false,
@@ -169,7 +190,7 @@ impl HeartbeatMembership {
     }
 
     /// Wants to read this instead of anything before.
-    pub(crate) fn subscribe(&mut self, interest: Interest) {
+    pub(crate) fn subscribe(&mut self, interest: P::Interest) {
         if self.interest.as_ref() == Some(&interest) && !matches!(self.phase, Phase::Failed(_)) {
             return;
         }
@@ -203,10 +224,12 @@ impl HeartbeatMembership {
     }
 
     fn forget_assignment(&mut self) {
-        self.target.clear();
-        self.owned.clear();
+        self.target = P::Assignment::default();
+        self.owned = P::Assignment::default();
         self.next_owned = None;
         self.owes_answer = false;
+        self.has_lost_answer = false;
+        self.begins_again = false;
         self.told = None;
         self.telling = None;
     }
@@ -256,25 +279,9 @@ impl HeartbeatMembership {
         }
     }
 
-    /// Learns the names of topics.
-    pub(crate) fn handle_names(&mut self, name_of: impl Fn(Uuid) -> Option<String>) {
-        let unknown: Vec<Uuid> = self.unnamed().collect();
-        for id in unknown {
-            if let Some(name) = name_of(id) {
-                self.names.insert(id, name);
-            }
-        }
-        self.reconcile();
-    }
-
-    /// Whether topics are assigned whose names are not known.
-    pub(crate) fn needs_names(&self) -> bool {
-        self.unnamed().next().is_some()
-    }
-
-    fn unnamed(&self) -> impl Iterator<Item = Uuid> {
-        let ids = self.target.keys();
-        ids.filter(|id| !self.names.contains_key(id)).copied()
+    /// Whether something is to be learned of topics that are assigned.
+    pub(crate) fn needs_topics(&self) -> bool {
+        self.protocol.needs_topics(&self.target)
     }
 
     /// The next thing for the application to deal with; `None` while it deals with the last one.
@@ -288,7 +295,7 @@ impl HeartbeatMembership {
             Some(Event::Revoked(partitions) | Event::Lost(partitions)) => {
                 self.held.retain(|one| !partitions.contains(one));
             }
-            None => {}
+            Some(Event::Tasks(_) | Event::Statuses(_)) | None => {}
         }
         self.has_event_out = event.is_some();
         event
@@ -302,11 +309,11 @@ impl HeartbeatMembership {
     /// The application has dealt with the event that it took.
     pub(crate) fn handle_event_done(&mut self) {
         self.has_event_out = false;
-        if self.events.is_empty()
-            && let Some(owned) = self.next_owned.take()
-        {
-            self.owned = owned;
-            // The coordinator may have changed its mind meanwhile.
+        if self.events.is_empty() {
+            if let Some(owned) = self.next_owned.take() {
+                self.owned = owned;
+            }
+            // The coordinator may have said something else meanwhile.
             self.reconcile();
         }
     }
@@ -316,7 +323,7 @@ impl HeartbeatMembership {
     }
 
     /// The next request, answered by `handle_answer` or `handle_failure` before the next.
-    pub(crate) fn poll_request(&mut self, now_ms: i64) -> Option<MemberRequest> {
+    pub(crate) fn poll_request(&mut self, now_ms: i64) -> Option<MemberRequest<P>> {
         if self.has_request_in_flight || now_ms < self.next_attempt_ms {
             return None;
         }
@@ -325,9 +332,11 @@ impl HeartbeatMembership {
         request
     }
 
-    fn next_request(&mut self, now_ms: i64) -> Option<MemberRequest> {
+    fn next_request(&mut self, now_ms: i64) -> Option<MemberRequest<P>> {
         match self.phase {
-            Phase::Leaving { has_left: false } | Phase::Evicted { has_left: false } => {
+            Phase::Leaving { has_left: false }
+            | Phase::Evicted { has_left: false }
+            | Phase::Parting => {
                 return Some(MemberRequest::Heartbeat(self.last_heartbeat()));
             }
             Phase::Leaving { .. } | Phase::Evicted { .. } | Phase::Failed(_) => return None,
@@ -345,6 +354,10 @@ impl HeartbeatMembership {
         }
         match self.phase {
             Phase::Unjoined if self.events.is_empty() && !self.has_event_out => {}
+            Phase::Joined if self.has_given_all_up() => {
+                self.phase = Phase::Parting;
+                return Some(MemberRequest::Heartbeat(self.last_heartbeat()));
+            }
             Phase::Joined if self.has_news() || now_ms >= self.heartbeat_due_ms => {}
             _ => return None,
         }
@@ -359,15 +372,20 @@ impl HeartbeatMembership {
         differs || self.answers()
     }
 
+    /// Whether a member that begins again has nothing any more.
+    fn has_given_all_up(&self) -> bool {
+        self.begins_again && self.is_settled() && self.events.is_empty()
+    }
+
     /// Whether the next heartbeat says that the member has what the coordinator said.
     fn answers(&self) -> bool {
-        let is_done = self.is_settled() && self.events.is_empty() && !self.needs_names();
+        let is_done = self.is_settled() && self.events.is_empty() && !self.needs_topics();
         self.owes_answer && is_done
     }
 
-    fn next_heartbeat(&mut self) -> Heartbeat {
+    fn next_heartbeat(&mut self) -> Heartbeat<P> {
         let interest = self.interest.clone().expect("something is subscribed");
-        let telling = Acknowledged {
+        let telling: Acknowledged<P> = Acknowledged {
             interest,
             owned: self.owned.clone(),
         };
@@ -386,13 +404,14 @@ impl HeartbeatMembership {
             drops_pattern: changed_interest && self.member_epoch > JOIN_EPOCH,
             remote_assignor: self.settings.remote_assignor.clone().filter(|_| is_first),
             owned: changed_owned.then(|| telling.owned.clone()),
+            beside: self.protocol.beside(),
         };
         self.telling = Some(telling);
         self.owes_answer &= !answers;
         heartbeat
     }
 
-    fn last_heartbeat(&self) -> Heartbeat {
+    fn last_heartbeat(&self) -> Heartbeat<P> {
         let is_static = self.settings.group_instance_id.is_some();
         Heartbeat {
             member_id: self.member_id.clone(),
@@ -408,6 +427,7 @@ impl HeartbeatMembership {
             drops_pattern: false,
             remote_assignor: None,
             owned: None,
+            beside: self.protocol.beside(),
         }
     }
 
@@ -420,14 +440,18 @@ impl HeartbeatMembership {
             Phase::Failed(_)
             | Phase::Evicted { has_left: true }
             | Phase::Leaving { has_left: true } => None,
-            Phase::Evicted { .. } | Phase::Leaving { .. } => Some(self.next_attempt_ms),
+            Phase::Evicted { .. } | Phase::Leaving { .. } | Phase::Parting => {
+                Some(self.next_attempt_ms)
+            }
             _ if self.interest.is_none() => None,
             _ if self.coordinator.is_none() => Some(self.next_attempt_ms),
             Phase::Unjoined if self.events.is_empty() && !self.has_event_out => {
                 Some(self.next_attempt_ms)
             }
             Phase::Unjoined => Some(self.poll_deadline_ms.max(self.next_attempt_ms)),
-            Phase::Joined if self.has_news() => Some(self.next_attempt_ms),
+            Phase::Joined if self.has_news() || self.has_given_all_up() => {
+                Some(self.next_attempt_ms)
+            }
             Phase::Joined => {
                 let due_ms = self.heartbeat_due_ms.min(self.poll_deadline_ms);
                 Some(due_ms.max(self.next_attempt_ms))
@@ -440,41 +464,31 @@ impl HeartbeatMembership {
         if self.phase != Phase::Joined || !self.is_settled() || !self.events.is_empty() {
             return;
         }
-        let named = |id: &Uuid| self.names.contains_key(id);
-        let mut next = self.target.clone();
-        next.retain(|id, partitions| named(id) && !partitions.is_empty());
+        let next = match self.begins_again {
+            true => P::Assignment::default(),
+            false => self.protocol.readable(&self.target),
+        };
         if next == self.owned {
             return;
         }
-        let (target, owned) = (&self.target, &self.owned);
-        self.names
-            .retain(|id, _| target.contains_key(id) || owned.contains_key(id));
-        let revoked = self.named_difference(&self.owned, &next);
-        let added = self.named_difference(&next, &self.owned);
+        self.protocol.forget_others(&self.target, &self.owned);
+        let (before, after) = (
+            self.protocol.partitions(&self.owned),
+            self.protocol.partitions(&next),
+        );
+        let revoked: Vec<TopicPartition> = before.difference(&after).cloned().collect();
+        let added: Vec<TopicPartition> = after.difference(&before).cloned().collect();
+        let target = match self.begins_again {
+            true => &next,
+            false => &self.target,
+        };
+        let announcement = self.protocol.announcement(&next, target);
         self.next_owned = Some(next);
-        for event in [Event::Revoked(revoked), Event::Assigned(added)] {
-            let (Event::Revoked(some) | Event::Assigned(some) | Event::Lost(some)) = &event;
-            if !some.is_empty() {
-                self.events.push_back(event);
-            }
-        }
-    }
-
-    /// The partitions of `one` that `other` lacks.
-    fn named_difference(&self, one: &Assignment, other: &Assignment) -> Vec<TopicPartition> {
-        let mut partitions: Vec<TopicPartition> = one
-            .iter()
-            .filter_map(|(id, indexes)| Some((self.names.get(id)?, id, indexes)))
-            .flat_map(|(name, id, indexes)| {
-                let missing = indexes.iter().filter(move |index| {
-                    let there = other.get(id);
-                    !there.is_some_and(|there| there.contains(index))
-                });
-                missing.map(move |index| TopicPartition::new(name.as_str(), *index))
-            })
-            .collect();
-        partitions.sort();
-        partitions
+        self.events
+            .extend((!revoked.is_empty()).then_some(Event::Revoked(revoked)));
+        self.events.extend(announcement);
+        self.events
+            .extend((!added.is_empty()).then_some(Event::Assigned(added)));
     }
 
     /// The coordinator does not know the member, or not by this epoch: all is lost.
@@ -488,6 +502,7 @@ impl HeartbeatMembership {
             let lost = self.held.iter().cloned().collect();
             self.events.push_back(Event::Lost(lost));
         }
+        self.events.extend(self.protocol.handle_loss());
     }
 
     fn fail(&mut self, error: ErrorCode) {

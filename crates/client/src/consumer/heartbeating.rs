@@ -1,4 +1,9 @@
-//! The heartbeats of the consumer protocol (KIP-848) on the wire.
+//! The heartbeats of groups whose coordinator assigns, on the wire: of the consumer protocol (KIP-848) here, of streams
+//! groups (KIP-1071) in `heartbeating/streams`.
+
+mod streams;
+
+pub(super) use streams::send_streams_heartbeat;
 
 use super::heartbeat_membership::{
     Assignment, Heartbeat, HeartbeatAnswer, Interest, JOIN_EPOCH, MemberRequest,
@@ -112,6 +117,7 @@ fn read(response: &ConsumerGroupHeartbeatResponse<'_>) -> HeartbeatAnswer {
         member_epoch: response.member_epoch,
         heartbeat_interval_ms: i64::from(response.heartbeat_interval_ms),
         assignment,
+        news: (),
     }
 }
 

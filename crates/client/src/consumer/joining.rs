@@ -2,7 +2,7 @@
 //! coordinator and its answers back.
 
 use super::assignors::Topics;
-use super::heartbeat_membership::{HeartbeatAnswer, MemberRequest};
+use super::heartbeat_membership::{HeartbeatAnswer, MemberRequest, StreamsGroup};
 use super::heartbeating;
 use super::member::Member;
 use super::membership::{
@@ -58,10 +58,14 @@ pub(super) async fn step(shared: &Shared) -> bool {
             let answered = heartbeating::send_heartbeat(shared, request).await;
             answered.map(Reply::Consumer)
         }
+        Request::Streams(request) => {
+            let answered = heartbeating::send_streams_heartbeat(shared, request).await;
+            answered.map(Reply::Streams)
+        }
     };
     note(shared, asked_at_ms, &answer);
-    let wants_topics = matches!(answer, Ok(Reply::Classic(Response::Topics(_))));
-    let needs_names = {
+    let mut wants_topics = matches!(answer, Ok(Reply::Classic(Response::Topics(_))));
+    let needs_topics = {
         let mut state = shared.state.lock();
         let now_ms = shared.now_ms();
         let Some(member) = state.membership.as_mut() else {
@@ -74,6 +78,9 @@ pub(super) async fn step(shared: &Shared) -> bool {
             (Member::Consumer(member), Ok(Reply::Consumer(answer))) => {
                 member.handle_answer(answer, now_ms);
             }
+            (Member::Streams(member), Ok(Reply::Streams(answer))) => {
+                member.handle_answer(answer, now_ms);
+            }
             (member, answer) => {
                 let error = answer.err();
                 tracing::debug!(?error, ?request, "the coordinator did not answer");
@@ -83,30 +90,33 @@ pub(super) async fn step(shared: &Shared) -> bool {
         if member.has_events() || member.failure().is_some() {
             shared.application.notify_one();
         }
-        let needs_names = matches!(member, Member::Consumer(member) if member.needs_names());
+        let needs_topics = member.needs_topics();
+        wants_topics |= needs_topics && matches!(member, Member::Streams(_));
         state.note_member();
-        needs_names
+        needs_topics
     };
     if wants_topics {
         shared.want_topics();
     }
-    if needs_names {
+    if needs_topics {
         shared.spread_metadata();
     }
     true
 }
 
-/// A request of a member of either protocol.
+/// A request of a member of any protocol.
 #[derive(Debug)]
 enum Request {
     Classic(GroupRequest),
     Consumer(MemberRequest),
+    Streams(MemberRequest<StreamsGroup>),
 }
 
 /// The answer to it.
 enum Reply {
     Classic(Response),
     Consumer(HeartbeatAnswer),
+    Streams(HeartbeatAnswer<StreamsGroup>),
 }
 
 /// Notes whether the coordinator answers. Who it is and which topics there are, others tell; and who
@@ -116,9 +126,10 @@ fn note(shared: &Shared, asked_at_ms: i64, answer: &Result<Reply, Error>) {
     match answer {
         Ok(
             Reply::Classic(Response::Coordinator(Err(code)))
-            | Reply::Consumer(HeartbeatAnswer::Coordinator(Err(code))),
+            | Reply::Consumer(HeartbeatAnswer::Coordinator(Err(code)))
+            | Reply::Streams(HeartbeatAnswer::Coordinator(Err(code))),
         ) => {
-            let error = super::error::of_member(&shared.config, *code);
+            let error = shared.refusal(*code);
             shared.note::<()>(source, asked_at_ms, &Err(error));
         }
         Ok(
@@ -128,7 +139,8 @@ fn note(shared: &Shared, asked_at_ms: i64, answer: &Result<Reply, Error>) {
                 | Response::MemberIdRequired(_)
                 | Response::Join(_),
             )
-            | Reply::Consumer(HeartbeatAnswer::Coordinator(Ok(_))),
+            | Reply::Consumer(HeartbeatAnswer::Coordinator(Ok(_)))
+            | Reply::Streams(HeartbeatAnswer::Coordinator(Ok(_))),
         ) => {}
         _ => shared.note(source, asked_at_ms, answer),
     }
@@ -140,6 +152,7 @@ fn next_request(shared: &Shared) -> Option<Request> {
     match state.membership.as_mut()? {
         Member::Classic(member) => member.poll_request(now_ms).map(Request::Classic),
         Member::Consumer(member) => member.poll_request(now_ms).map(Request::Consumer),
+        Member::Streams(member) => member.poll_request(now_ms).map(Request::Streams),
     }
 }
 

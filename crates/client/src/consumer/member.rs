@@ -1,6 +1,6 @@
 //! A member of a group by whichever protocol its consumer is set to.
 
-use super::heartbeat_membership::{HeartbeatMembership, Interest};
+use super::heartbeat_membership::{HeartbeatMembership, Interest, StreamsGroup};
 use super::membership::{Event, Membership};
 use model::ErrorCode;
 use std::collections::BTreeSet;
@@ -12,6 +12,8 @@ pub(super) enum Member {
     Classic(Membership),
     /// By ConsumerGroupHeartbeat.
     Consumer(HeartbeatMembership),
+    /// By StreamsGroupHeartbeat.
+    Streams(Box<HeartbeatMembership<StreamsGroup>>),
 }
 
 /// Calls the same of either.
@@ -20,6 +22,7 @@ macro_rules! either {
         match $member {
             Member::Classic($one) => $call,
             Member::Consumer($one) => $call,
+            Member::Streams($one) => $call,
         }
     };
 }
@@ -30,6 +33,8 @@ impl Member {
         match self {
             Self::Classic(member) => member.subscribe(topics),
             Self::Consumer(member) => member.subscribe(Interest::Topics(topics)),
+            // Its topology says what it reads.
+            Self::Streams(_) => {}
         }
     }
 
@@ -51,7 +56,14 @@ impl Member {
         either!(self, member => member.handle_application_poll(now_ms))
     }
 
-    /// Asks for a rebalance, which the coordinator of the consumer protocol decides by itself.
+    /// Asks all members of a streams group to end.
+    pub(super) fn shut_down_application(&mut self) {
+        if let Self::Streams(member) = self {
+            member.shut_down_application();
+        }
+    }
+
+    /// Asks for a rebalance, which coordinators that assign decide by themselves.
     pub(super) fn enforce_rebalance(&mut self) {
         if let Self::Classic(member) = self {
             member.enforce_rebalance();
@@ -88,6 +100,15 @@ impl Member {
         either!(self, member => member.handle_event_done());
     }
 
+    /// Whether something is to be learned of topics that are assigned.
+    pub(super) fn needs_topics(&self) -> bool {
+        match self {
+            Self::Classic(_) => false,
+            Self::Consumer(member) => member.needs_topics(),
+            Self::Streams(member) => member.needs_topics(),
+        }
+    }
+
     /// When the member has a request without any input.
     pub(super) fn next_deadline(&self) -> Option<i64> {
         either!(self, member => member.next_deadline())
@@ -98,11 +119,12 @@ impl Member {
         either!(self, member => member.handle_failure(now_ms));
     }
 
-    /// The topics whose changes matter to a leader of the classic protocol.
+    /// The topics whose changes matter to a leader of the classic protocol, or that active tasks read.
     pub(super) fn watched_topics(&self) -> Vec<String> {
         match self {
             Self::Classic(member) => member.watched_topics().cloned().collect(),
             Self::Consumer(_) => Vec::new(),
+            Self::Streams(member) => member.watched_topics().cloned().collect(),
         }
     }
 }

@@ -16,6 +16,7 @@ pub(crate) use answer::{JoinAnswer, JoinedMember, Response};
 pub(crate) use request::{GroupRequest, JoinRequest, SyncRequest};
 
 use super::assignors::{self, Assignor, Subscription, Topics, protocol};
+use super::streams_group::{StreamsStatus, StreamsTasks};
 use model::{BrokerId, ErrorCode, TopicPartition};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -44,6 +45,20 @@ pub(crate) enum Event {
     Lost(Vec<TopicPartition>),
     /// Read these too.
     Assigned(Vec<TopicPartition>),
+    /// These are the tasks of a member of a streams group now.
+    Tasks(StreamsTasks),
+    /// So stands a streams group.
+    Statuses(Vec<StreamsStatus>),
+}
+
+impl Event {
+    /// The partitions that come or go.
+    fn partitions(&self) -> &[TopicPartition] {
+        match self {
+            Self::Revoked(some) | Self::Lost(some) | Self::Assigned(some) => some,
+            Self::Tasks(_) | Self::Statuses(_) => &[],
+        }
+    }
 }
 
 /// Where the member stands.
@@ -399,10 +414,9 @@ impl Membership {
         let mut lost = BTreeSet::new();
         for event in self.events.drain(..) {
             let is_held = !matches!(event, Event::Assigned(_));
-            let (Event::Revoked(some) | Event::Lost(some) | Event::Assigned(some)) = event;
-            for partition in some {
+            for partition in event.partitions() {
                 if decided.insert(partition.clone()) && is_held {
-                    lost.insert(partition);
+                    lost.insert(partition.clone());
                 }
             }
         }
@@ -417,9 +431,7 @@ impl Membership {
     }
 
     fn push_event(&mut self, event: Event) {
-        let (Event::Revoked(partitions) | Event::Lost(partitions) | Event::Assigned(partitions)) =
-            &event;
-        if !partitions.is_empty() {
+        if !event.partitions().is_empty() {
             self.events.push_back(event);
         }
     }

@@ -4,6 +4,7 @@ use super::fetcher::Position;
 use super::membership::Event;
 use super::offsets::{Commit, Offsets};
 use super::shared::Subscription;
+use super::streams_group::StreamsListener;
 use super::{Consumer, joining};
 use crate::Error;
 use crate::cluster::Deadline;
@@ -185,6 +186,14 @@ impl Consumer {
                 self.unassign(&partitions);
                 Ok(())
             }
+            Event::Tasks(tasks) => {
+                self.tell_streams(|listener| listener.assigned(&tasks));
+                Ok(())
+            }
+            Event::Statuses(statuses) => {
+                self.tell_streams(|listener| listener.statuses(&statuses));
+                Ok(())
+            }
             Event::Assigned(partitions) => {
                 let starts = self.tell(News::Assigned(partitions.clone())).await;
                 let mut state = self.shared.state.lock();
@@ -200,6 +209,13 @@ impl Consumer {
                 }
                 Ok(())
             }
+        }
+    }
+
+    /// Tells the listener of a member of a streams group.
+    fn tell_streams(&self, tell: impl FnOnce(&dyn StreamsListener)) {
+        if let Some(member) = &self.shared.streams {
+            tell(&*member.listener);
         }
     }
 

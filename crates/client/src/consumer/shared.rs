@@ -6,12 +6,13 @@ use super::heartbeat_membership::{HeartbeatMembership, HeartbeatSettings};
 use super::member::Member;
 use super::membership::{Membership, MembershipSettings};
 use super::offsets::Offsets;
+use super::streams_group::StreamsMember;
 use super::turns::Turns;
 use super::unresponsive_brokers::{Source, UnresponsiveBrokers};
 use crate::Error;
 use crate::cluster::{Brokers, BrokersOptions, Deadline, Metadata, Random};
 use crate::config::Seed;
-use model::TopicPartition;
+use model::{ErrorCode, TopicPartition};
 use parking_lot::Mutex;
 use regex_lite::Regex;
 use std::collections::BTreeSet;
@@ -22,6 +23,8 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) config: ConsumerConfig,
+    /// What it is in a streams group.
+    pub(super) streams: Option<StreamsMember>,
     pub(super) brokers: Brokers,
     /// Never held across an await.
     pub(super) state: Mutex<State>,
@@ -56,6 +59,8 @@ pub(super) struct State {
     /// The last generation of this subscription, kept when it is lost: by it a coordinator refuses
     /// the offsets that a producer commits for a member that was replaced.
     pub(super) last_member: Option<(String, i32)>,
+    /// What the coordinator said when it refused the member last.
+    pub(super) refusal: Option<String>,
 }
 
 impl State {
@@ -87,6 +92,8 @@ pub(super) enum Subscription {
     Pattern(Regex),
     /// The topics that the coordinator finds to match it.
     RemotePattern,
+    /// What the active tasks of a streams group read.
+    Tasks,
     /// These partitions, whatever others read.
     Partitions,
 }
@@ -94,6 +101,28 @@ pub(super) enum Subscription {
 impl Shared {
     pub(super) fn new(config: ConsumerConfig) -> Result<Self, Error> {
         config.check()?;
+        let membership = member_of(&config)?;
+        Self::with(config, membership, None)
+    }
+
+    /// Of a member of a streams group.
+    pub(super) fn of_streams_group(
+        config: ConsumerConfig,
+        streams: StreamsMember,
+    ) -> Result<Self, Error> {
+        config.check()?;
+        let settings = heartbeat_settings(&config)?;
+        let topology = streams.topology.clone();
+        let member = HeartbeatMembership::of_streams_group(settings, topology, 0);
+        let member = Member::Streams(Box::new(member));
+        Self::with(config, Some(member), Some(streams))
+    }
+
+    fn with(
+        config: ConsumerConfig,
+        membership: Option<Member>,
+        streams: Option<StreamsMember>,
+    ) -> Result<Self, Error> {
         let options = BrokersOptions {
             allow_auto_topic_creation: config.allow_auto_create_topics,
             metadata_max_idle_ms: None,
@@ -101,7 +130,6 @@ impl Shared {
         let brokers = Brokers::new(&config.client, options)?;
         brokers.want_only([]);
         let started = Instant::now();
-        let membership = member_of(&config)?;
         let state = State {
             fetcher: Fetcher::new(fetch_settings(&config)),
             membership,
@@ -112,9 +140,11 @@ impl Shared {
             auto_committed: Offsets::new(),
             is_auto_committing: false,
             last_member: None,
+            refusal: None,
         };
         Ok(Self {
             config,
+            streams,
             brokers,
             state: Mutex::new(state),
             application: Notify::new(),
@@ -146,6 +176,17 @@ impl Shared {
     /// The deadline of one request to a broker.
     pub(super) fn request_deadline(&self) -> Deadline {
         Deadline::after_ms(self.config.client.request_timeout_ms, "request.timeout.ms")
+    }
+
+    /// Why the coordinator does not take the member.
+    pub(super) fn refusal(&self, code: ErrorCode) -> Error {
+        let said = self.state.lock().refusal.clone();
+        self.refusal_with(code, said)
+    }
+
+    /// The same, with the coordinator's words.
+    pub(super) fn refusal_with(&self, code: ErrorCode, said: Option<String>) -> Error {
+        super::error::of_member(&self.config, self.streams.is_some(), code, said)
     }
 
     /// The group, which calls about committed offsets need.
@@ -282,13 +323,19 @@ impl Shared {
             }
             Member::Consumer(member) => {
                 member.handle_names(|id| Some(metadata.topic_by_id(id)?.name.to_string()));
-                if member.needs_names() {
-                    self.brokers.request_refresh();
-                }
-                if member.has_events() {
-                    self.application.notify_one();
-                }
             }
+            Member::Streams(member) => {
+                member.handle_counts(|topic| {
+                    let count = metadata.partition_count(topic).filter(|count| *count > 0)?;
+                    i32::try_from(count).ok()
+                });
+            }
+        }
+        if member.needs_topics() {
+            self.brokers.request_refresh();
+        }
+        if !matches!(member, Member::Classic(_)) && member.has_events() {
+            self.application.notify_one();
         }
     }
 
@@ -319,39 +366,44 @@ fn member_of(config: &ConsumerConfig) -> Result<Option<Member>, Error> {
     if config.group_id.is_none() {
         return Ok(None);
     }
-    let rack = &config.client.client_rack;
-    let rack_id = (!rack.is_empty()).then(|| rack.clone());
-    let group_instance_id = config.group_instance_id.clone();
-    let max_poll_interval_ms = ms(config.max_poll_interval_ms);
-    let retry_backoff_ms = ms(config.client.retry_backoff_ms);
-    let retry_backoff_max_ms = ms(config.client.retry_backoff_max_ms);
     Ok(Some(match config.group_protocol {
         GroupProtocol::Classic => {
             let settings = MembershipSettings {
-                group_instance_id,
+                group_instance_id: config.group_instance_id.clone(),
                 session_timeout_ms: ms(config.session_timeout_ms),
                 heartbeat_interval_ms: ms(config.heartbeat_interval_ms),
-                max_poll_interval_ms,
-                retry_backoff_ms,
-                retry_backoff_max_ms,
+                max_poll_interval_ms: ms(config.max_poll_interval_ms),
+                retry_backoff_ms: ms(config.client.retry_backoff_ms),
+                retry_backoff_max_ms: ms(config.client.retry_backoff_max_ms),
                 assignors: config.assignors.clone(),
-                rack_id,
+                rack_id: rack_of(config),
             };
             Member::Classic(Membership::new(settings, 0))
         }
         GroupProtocol::Consumer => {
-            let settings = HeartbeatSettings {
-                member_id: random_id(config.client.seed)?,
-                group_instance_id,
-                max_poll_interval_ms,
-                retry_backoff_ms,
-                retry_backoff_max_ms,
-                remote_assignor: config.remote_assignor.clone(),
-                rack_id,
-            };
+            let settings = heartbeat_settings(config)?;
             Member::Consumer(HeartbeatMembership::new(settings, 0))
         }
     }))
+}
+
+/// What a member is told whose coordinator assigns.
+fn heartbeat_settings(config: &ConsumerConfig) -> Result<HeartbeatSettings, Error> {
+    Ok(HeartbeatSettings {
+        member_id: random_id(config.client.seed)?,
+        group_instance_id: config.group_instance_id.clone(),
+        max_poll_interval_ms: ms(config.max_poll_interval_ms),
+        retry_backoff_ms: ms(config.client.retry_backoff_ms),
+        retry_backoff_max_ms: ms(config.client.retry_backoff_max_ms),
+        remote_assignor: config.remote_assignor.clone(),
+        rack_id: rack_of(config),
+    })
+}
+
+/// Where the consumer is, if it says so.
+fn rack_of(config: &ConsumerConfig) -> Option<String> {
+    let rack = &config.client.client_rack;
+    (!rack.is_empty()).then(|| rack.clone())
 }
 
 /// A random id, as Kafka writes them.

@@ -1,11 +1,11 @@
 //! What comes back to a member, and what it makes of it.
 
-use super::{Assignment, HeartbeatMembership, JOIN_EPOCH, Phase};
+use super::{ConsumerGroup, HeartbeatMembership, JOIN_EPOCH, Phase, Protocol};
 use model::{BrokerId, ErrorCode};
 
 /// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum HeartbeatAnswer {
+pub(crate) enum HeartbeatAnswer<P: Protocol = ConsumerGroup> {
     /// Who coordinates.
     Coordinator(Result<BrokerId, ErrorCode>),
     /// The heartbeat counts.
@@ -15,18 +15,19 @@ pub(crate) enum HeartbeatAnswer {
         member_epoch: i32,
         heartbeat_interval_ms: i64,
         /// What the member may own now; `None` when that has not changed.
-        assignment: Option<Assignment>,
+        assignment: Option<P::Assignment>,
+        news: P::News,
     },
     /// It does not.
     Refused(ErrorCode),
 }
 
-impl HeartbeatMembership {
+impl<P: Protocol> HeartbeatMembership<P> {
     /// The answer to the request in flight.
-    pub(crate) fn handle_answer(&mut self, answer: HeartbeatAnswer, now_ms: i64) {
+    pub(crate) fn handle_answer(&mut self, answer: HeartbeatAnswer<P>, now_ms: i64) {
         self.has_request_in_flight = false;
         let telling = self.telling.take();
-        if let Phase::Evicted { .. } | Phase::Leaving { .. } = self.phase {
+        if let Phase::Evicted { .. } | Phase::Leaving { .. } | Phase::Parting = self.phase {
             // The answer to a heartbeat from before the end may be the one that it is a member by.
             match answer {
                 HeartbeatAnswer::Accepted { member_epoch, .. } if member_epoch > JOIN_EPOCH => {
@@ -51,6 +52,7 @@ impl HeartbeatMembership {
                 member_epoch,
                 heartbeat_interval_ms,
                 assignment,
+                news,
             } => {
                 // A commit may have told meanwhile that the member is none any more.
                 let Some(telling) = telling else { return };
@@ -62,9 +64,14 @@ impl HeartbeatMembership {
                 self.member_epoch = member_epoch;
                 self.phase = Phase::Joined;
                 self.told = Some(telling);
-                if let Some(assignment) = assignment {
-                    self.target = assignment;
-                    self.owes_answer = true;
+                self.events.extend(self.protocol.handle_news(news));
+                let has_doubt = std::mem::take(&mut self.has_lost_answer);
+                match assignment {
+                    Some(assignment) => {
+                        self.target = assignment;
+                        self.owes_answer = true;
+                    }
+                    None => self.begins_again |= has_doubt,
                 }
                 self.reconcile();
             }
@@ -78,7 +85,9 @@ impl HeartbeatMembership {
         self.coordinator = None;
         // Nobody knows what of it was heard.
         self.told = None;
-        self.telling = None;
+        let was_heartbeat = self.telling.take().is_some();
+        self.has_lost_answer |=
+            was_heartbeat && self.phase == Phase::Joined && !P::REPEATS_ASSIGNMENT;
         self.handle_left();
         self.back_off(now_ms);
     }
@@ -88,6 +97,10 @@ impl HeartbeatMembership {
         let is_wanted = self.interest.is_some();
         match &mut self.phase {
             Phase::Leaving { .. } if is_wanted => self.phase = Phase::Unjoined,
+            Phase::Parting => {
+                self.forget_assignment();
+                self.phase = Phase::Unjoined;
+            }
             Phase::Evicted { has_left } | Phase::Leaving { has_left } => *has_left = true,
             _ => return,
         }

@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::cluster::Random;
+use std::collections::BTreeMap;
 
 const MEMBERS: usize = 4;
 const TOPICS: [&str; 2] = ["a", "b"];
@@ -122,6 +123,7 @@ impl Coordinator {
             member_epoch,
             heartbeat_interval_ms: 1_000,
             assignment,
+            news: (),
         }
     }
 
@@ -331,7 +333,7 @@ impl World {
                     }
                 }
             }
-            None => {}
+            Some(Event::Tasks(_) | Event::Statuses(_)) | None => {}
         }
     }
 

@@ -75,6 +75,7 @@ fn accepted(epoch: &str, assignment: Option<Assignment>) -> HeartbeatAnswer {
         member_epoch: epoch.parse().expect("a number"),
         heartbeat_interval_ms: 5_000,
         assignment,
+        news: (),
     }
 }
 

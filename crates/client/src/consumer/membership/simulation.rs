@@ -256,6 +256,7 @@ impl Simulation {
                     assert_eq!(owner, Some(index), "`{partition}` was the member's");
                 }
             }
+            Event::Tasks(_) | Event::Statuses(_) => panic!("no streams group"),
         }
         member.handle_event_done();
     }

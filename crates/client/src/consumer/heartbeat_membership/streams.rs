@@ -1,0 +1,179 @@
+//! A member of a streams group: tasks instead of partitions, and what the coordinator says of the whole group.
+
+use super::super::membership::Event;
+use super::super::streams_group::{
+    StreamsMember, StreamsStatus, StreamsTasks, StreamsTopology, TaskSet,
+};
+use super::protocol::Protocol;
+use super::{HeartbeatMembership, HeartbeatSettings};
+use model::TopicPartition;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A streams group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StreamsGroup {
+    topology: Arc<StreamsTopology>,
+    /// How many partitions topics have that active tasks read.
+    counts: BTreeMap<String, i32>,
+    /// Which endpoints of the group the member knows, as the coordinator counts.
+    endpoint_information_epoch: i32,
+    shuts_down_application: bool,
+    /// What the application has heard last.
+    statuses: Vec<StreamsStatus>,
+}
+
+/// What every heartbeat tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StreamsBeside {
+    pub(crate) endpoint_information_epoch: i32,
+    pub(crate) shuts_down_application: bool,
+}
+
+/// What an answer tells beside tasks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StreamsNews {
+    pub(crate) statuses: Vec<StreamsStatus>,
+    pub(crate) endpoint_information_epoch: i32,
+}
+
+impl StreamsGroup {
+    fn inputs_of<'a>(&'a self, tasks: &'a TaskSet) -> impl Iterator<Item = &'a String> {
+        tasks
+            .keys()
+            .flat_map(|id| StreamsMember::inputs(&self.topology, id))
+    }
+
+    fn is_known(&self, subtopology: &str) -> bool {
+        StreamsMember::inputs(&self.topology, subtopology)
+            .all(|topic| self.counts.contains_key(topic))
+    }
+}
+
+impl Protocol for StreamsGroup {
+    type Interest = Arc<StreamsTopology>;
+    type Assignment = StreamsTasks;
+    type News = StreamsNews;
+    type Beside = StreamsBeside;
+
+    const REPEATS_ASSIGNMENT: bool = false;
+
+    fn beside(&self) -> StreamsBeside {
+        StreamsBeside {
+            endpoint_information_epoch: self.endpoint_information_epoch,
+            shuts_down_application: self.shuts_down_application,
+        }
+    }
+
+    fn needs_topics(&self, target: &StreamsTasks) -> bool {
+        target.active.keys().any(|id| !self.is_known(id))
+    }
+
+    fn readable(&self, target: &StreamsTasks) -> StreamsTasks {
+        let mut readable = target.clone();
+        for tasks in [
+            &mut readable.active,
+            &mut readable.standby,
+            &mut readable.warmup,
+        ] {
+            tasks.retain(|_, partitions| !partitions.is_empty());
+        }
+        readable.active.retain(|id, _| self.is_known(id));
+        readable
+    }
+
+    /// A task reads the partition of its number of each input that has it.
+    fn partitions(&self, tasks: &StreamsTasks) -> BTreeSet<TopicPartition> {
+        let mut partitions = BTreeSet::new();
+        for (id, numbers) in &tasks.active {
+            for topic in StreamsMember::inputs(&self.topology, id) {
+                let count = self.counts.get(topic).copied().unwrap_or(0);
+                let there = numbers.range(0..count.max(0));
+                partitions.extend(there.map(|number| TopicPartition::new(topic.as_str(), *number)));
+            }
+        }
+        partitions
+    }
+
+    fn forget_others(&mut self, target: &StreamsTasks, owned: &StreamsTasks) {
+        let needed: BTreeSet<String> = self
+            .inputs_of(&target.active)
+            .chain(self.inputs_of(&owned.active))
+            .cloned()
+            .collect();
+        self.counts.retain(|topic, _| needed.contains(topic));
+    }
+
+    /// A task that stands by here stays open until it is to process.
+    fn announcement(&self, next: &StreamsTasks, target: &StreamsTasks) -> Option<Event> {
+        Some(Event::Tasks(StreamsTasks {
+            active: target.active.clone(),
+            ..next.clone()
+        }))
+    }
+
+    fn handle_news(&mut self, news: StreamsNews) -> Option<Event> {
+        self.endpoint_information_epoch = news.endpoint_information_epoch;
+        if self.statuses == news.statuses {
+            return None;
+        }
+        self.statuses.clone_from(&news.statuses);
+        Some(Event::Statuses(news.statuses))
+    }
+
+    fn handle_loss(&mut self) -> Option<Event> {
+        self.endpoint_information_epoch = -1;
+        self.statuses.clear();
+        Some(Event::Tasks(StreamsTasks::default()))
+    }
+}
+
+impl HeartbeatMembership<StreamsGroup> {
+    /// A member that runs `topology`.
+    pub(crate) fn of_streams_group(
+        settings: HeartbeatSettings,
+        topology: StreamsTopology,
+        now_ms: i64,
+    ) -> Self {
+        let topology = Arc::new(topology);
+        let group = StreamsGroup {
+            topology: Arc::clone(&topology),
+            counts: BTreeMap::new(),
+            endpoint_information_epoch: -1,
+            shuts_down_application: false,
+            statuses: Vec::new(),
+        };
+        let mut member = Self::with(settings, group, now_ms);
+        member.subscribe(topology);
+        member
+    }
+
+    /// Learns how many partitions topics have.
+    pub(crate) fn handle_counts(&mut self, count_of: impl Fn(&str) -> Option<i32>) {
+        let unknown: BTreeSet<&String> = self
+            .protocol
+            .inputs_of(&self.target.active)
+            .filter(|topic| !self.protocol.counts.contains_key(*topic))
+            .collect();
+        let learned: Vec<(String, i32)> = unknown
+            .into_iter()
+            .filter_map(|topic| Some((topic.clone(), count_of(topic)?)))
+            .collect();
+        self.protocol.counts.extend(learned);
+        self.reconcile();
+    }
+
+    /// The topics whose numbers of partitions matter.
+    pub(crate) fn watched_topics(&self) -> impl Iterator<Item = &String> {
+        self.protocol.inputs_of(&self.target.active)
+    }
+
+    /// Asks all members to end.
+    pub(crate) fn shut_down_application(&mut self) {
+        self.protocol.shuts_down_application = true;
+        self.heartbeat_due_ms = i64::MIN;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,513 @@
+//! A member of a streams group by script: what it asks, what the application hears, what each answer means.
+
+use super::*;
+use crate::consumer::heartbeat_membership::{Heartbeat, HeartbeatAnswer, MemberRequest};
+use crate::consumer::streams_group::{StreamsStatusCode, StreamsSubtopology, StreamsTopic};
+use expect_test::{Expect, expect};
+use model::{BrokerId, ErrorCode};
+use std::fmt::Write as _;
+
+/// Sub-topology 0 reads `in`, and writes `re` for sub-topology 1, which joins it with `other`.
+fn topology() -> StreamsTopology {
+    let part = |id: &str, sources: &[&str], repartitions: &[&str]| StreamsSubtopology {
+        id: id.to_owned(),
+        source_topics: sources.iter().map(|name| (*name).to_owned()).collect(),
+        repartition_source_topics: repartitions
+            .iter()
+            .map(|name| StreamsTopic {
+                name: (*name).to_owned(),
+                ..StreamsTopic::default()
+            })
+            .collect(),
+        ..StreamsSubtopology::default()
+    };
+    StreamsTopology {
+        epoch: 0,
+        subtopologies: vec![part("0", &["in"], &[]), part("1", &["other"], &["re"])],
+    }
+}
+
+/// Runs lines such as `assign 3 active 0_0 standby 1_1`, `counts in=2`, `status 2`, `refuse NAME`,
+/// `lose`, `done`, and renders the request and the event that come of each.
+fn check(settings: HeartbeatSettings, script: &str, expected: Expect) {
+    let mut member = HeartbeatMembership::of_streams_group(settings, topology(), 0);
+    let mut now_ms = 0;
+    let mut out = String::new();
+    for line in script.trim().lines().map(str::trim) {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            ["start"] => {}
+            ["found"] => {
+                member.handle_answer(HeartbeatAnswer::Coordinator(Ok(BrokerId(1))), now_ms);
+            }
+            ["assign", epoch, ref tasks @ ..] => {
+                member.handle_answer(accepted(epoch, Some(parse(tasks)), &[]), now_ms);
+            }
+            ["ok", epoch] => member.handle_answer(accepted(epoch, None, &[]), now_ms),
+            ["status", epoch, ref tasks @ ..] => {
+                let codes = [StreamsStatusCode::MissingInternalTopics];
+                let tasks = (!tasks.is_empty()).then(|| parse(tasks));
+                member.handle_answer(accepted(epoch, tasks, &codes), now_ms);
+            }
+            ["refuse", name] => {
+                let code = ErrorCode::ALL.iter().find(|code| code.name() == name);
+                let code = *code.expect("an error of Kafka's");
+                member.handle_answer(HeartbeatAnswer::Refused(code), now_ms);
+            }
+            ["lose"] => member.handle_failure(now_ms),
+            ["counts", ref counts @ ..] => member.handle_counts(|topic| {
+                let mut counts = counts
+                    .iter()
+                    .map(|one| one.split_once('=').expect("a count"));
+                let (_, count) = counts.find(|(name, _)| *name == topic)?;
+                count.parse().ok()
+            }),
+            ["done"] => member.handle_event_done(),
+            ["poll"] => {
+                member.handle_application_poll(now_ms);
+            }
+            ["shut-down"] => member.shut_down_application(),
+            ["leave"] => member.leave(),
+            ["wait", ms] => now_ms += ms.parse::<i64>().expect("a number"),
+            _ => panic!("`{line}`"),
+        }
+        write!(out, "{line}").expect("a string takes all");
+        match member.poll_request(now_ms) {
+            Some(MemberRequest::FindCoordinator) => out.push_str(" -> find"),
+            Some(MemberRequest::Heartbeat(beat)) => {
+                write!(out, " -> {}", text(&beat)).expect("a string takes all");
+            }
+            None => {}
+        }
+        if let Some(event) = member.poll_event() {
+            write!(out, " => {}", event_text(&event)).expect("a string takes all");
+        }
+        if let Some(code) = member.failure() {
+            write!(out, " failed: {code}").expect("a string takes all");
+        }
+        out.push('\n');
+    }
+    expected.assert_eq(&out);
+}
+
+/// Tasks of words such as `active 0_0 1_1 standby 0_1`.
+fn parse(words: &[&str]) -> StreamsTasks {
+    let mut tasks = StreamsTasks::default();
+    let mut kind = "active";
+    for word in words {
+        let Some((id, number)) = word.split_once('_') else {
+            kind = word;
+            continue;
+        };
+        let set = match kind {
+            "active" => &mut tasks.active,
+            "standby" => &mut tasks.standby,
+            _ => &mut tasks.warmup,
+        };
+        let number = number.parse().expect("a number");
+        set.entry(id.to_owned()).or_default().insert(number);
+    }
+    tasks
+}
+
+fn accepted(
+    epoch: &str,
+    assignment: Option<StreamsTasks>,
+    codes: &[StreamsStatusCode],
+) -> HeartbeatAnswer<StreamsGroup> {
+    HeartbeatAnswer::Accepted {
+        member_id: None,
+        member_epoch: epoch.parse().expect("a number"),
+        heartbeat_interval_ms: 5_000,
+        assignment,
+        news: StreamsNews {
+            statuses: codes
+                .iter()
+                .map(|code| StreamsStatus {
+                    code: *code,
+                    detail: "in detail".to_owned(),
+                })
+                .collect(),
+            endpoint_information_epoch: 7,
+        },
+    }
+}
+
+fn tasks_text(tasks: &StreamsTasks) -> String {
+    let mut text = String::new();
+    for (kind, set) in [
+        ("active", &tasks.active),
+        ("standby", &tasks.standby),
+        ("warmup", &tasks.warmup),
+    ] {
+        let all = set
+            .iter()
+            .flat_map(|(id, numbers)| numbers.iter().map(move |number| format!(" {id}_{number}")));
+        let all: String = all.collect();
+        if !all.is_empty() {
+            write!(text, " {kind}{all}").expect("a string takes all");
+        }
+    }
+    match text.is_empty() {
+        true => "none".to_owned(),
+        false => text.trim().to_owned(),
+    }
+}
+
+fn event_text(event: &Event) -> String {
+    let names = |partitions: &[TopicPartition]| {
+        let names = partitions.iter().map(ToString::to_string);
+        names.collect::<Vec<_>>().join(" ")
+    };
+    match event {
+        Event::Revoked(partitions) => format!("revoked {}", names(partitions)),
+        Event::Lost(partitions) => format!("lost {}", names(partitions)),
+        Event::Assigned(partitions) => format!("assigned {}", names(partitions)),
+        Event::Tasks(tasks) => format!("tasks {}", tasks_text(tasks)),
+        Event::Statuses(statuses) => {
+            let codes: Vec<_> = statuses.iter().map(|status| status.code).collect();
+            format!("statuses {codes:?}")
+        }
+    }
+}
+
+fn text(beat: &Heartbeat<StreamsGroup>) -> String {
+    let mut text = format!("epoch {}", beat.member_epoch);
+    let endpoints = beat.beside.endpoint_information_epoch;
+    if endpoints != 7 {
+        write!(text, " endpoints={endpoints}").expect("a string takes all");
+    }
+    if let Some(name) = &beat.group_instance_id {
+        write!(text, " instance={name}").expect("a string takes all");
+    }
+    if beat.interest.is_some() {
+        text.push_str(" topology");
+    }
+    if beat.beside.shuts_down_application {
+        text.push_str(" shut-down");
+    }
+    if let Some(owned) = &beat.owned {
+        write!(text, " owns {}", tasks_text(owned)).expect("a string takes all");
+    }
+    text
+}
+
+fn settings() -> HeartbeatSettings {
+    HeartbeatSettings {
+        member_id: "me".to_owned(),
+        group_instance_id: None,
+        max_poll_interval_ms: 60_000,
+        retry_backoff_ms: 100,
+        retry_backoff_max_ms: 1_000,
+        remote_assignor: None,
+        rack_id: None,
+    }
+}
+
+#[test]
+fn a_member_tells_its_topology_takes_tasks_gives_them_up_and_leaves() {
+    check(
+        settings(),
+        "start
+         found
+         assign 1 active 0_0 0_1
+         counts in=2
+         done
+         done
+         ok 1
+         assign 1 active 0_1
+         done
+         done
+         wait 5000
+         ok 2
+         leave
+         ok -1",
+        expect![[r#"
+            start -> find
+            found -> epoch 0 endpoints=-1 topology owns none
+            assign 1 active 0_0 0_1
+            counts in=2 => tasks active 0_0 0_1
+            done => assigned in-0 in-1
+            done -> epoch 1 owns active 0_0 0_1
+            ok 1
+            assign 1 active 0_1
+            done
+            done
+            wait 5000 -> epoch 1
+            ok 2
+            leave -> epoch -1
+            ok -1
+        "#]],
+    );
+}
+
+#[test]
+fn a_task_reads_the_partition_of_its_number_where_there_is_one() {
+    check(
+        settings(),
+        "start
+         found
+         assign 1 active 1_0 1_2
+         counts other=1
+         counts other=1 re=3
+         done
+         done",
+        expect![[r#"
+            start -> find
+            found -> epoch 0 endpoints=-1 topology owns none
+            assign 1 active 1_0 1_2
+            counts other=1
+            counts other=1 re=3 => tasks active 1_0 1_2
+            done => assigned other-0 re-0 re-2
+            done -> epoch 1 owns active 1_0 1_2
+        "#]],
+    );
+}
+
+#[test]
+fn a_task_that_stands_by_is_told_and_acknowledged() {
+    check(
+        settings(),
+        "start
+         found
+         assign 1 standby 1_0 warmup 1_1
+         done
+         ok 1
+         wait 5000
+         assign 2 active 1_0
+         counts other=1 re=3
+         done
+         done",
+        expect![[r#"
+            start -> find
+            found -> epoch 0 endpoints=-1 topology owns none
+            assign 1 standby 1_0 warmup 1_1 => tasks standby 1_0 warmup 1_1
+            done -> epoch 1 owns standby 1_0 warmup 1_1
+            ok 1
+            wait 5000 -> epoch 1
+            assign 2 active 1_0 => tasks active 1_0
+            counts other=1 re=3
+            done -> epoch 2 owns none => tasks active 1_0
+            done => assigned other-0 re-0
+        "#]],
+    );
+}
+
+#[test]
+fn a_fenced_member_loses_all_and_tells_its_topology_again() {
+    check(
+        settings(),
+        "start
+         found
+         assign 1 active 0_0
+         counts in=2
+         done
+         done
+         refuse FENCED_MEMBER_EPOCH
+         wait 100
+         done
+         done
+         refuse UNKNOWN_MEMBER_ID
+         wait 200
+         done",
+        expect![[r#"
+            start -> find
+            found -> epoch 0 endpoints=-1 topology owns none
+            assign 1 active 0_0
+            counts in=2 => tasks active 0_0
+            done => assigned in-0
+            done -> epoch 1 owns active 0_0
+            refuse FENCED_MEMBER_EPOCH => lost in-0
+            wait 100
+            done => tasks none
+            done -> epoch 0 endpoints=-1 topology owns none
+            refuse UNKNOWN_MEMBER_ID => tasks none
+            wait 200
+            done -> epoch 0 endpoints=-1 topology owns none
+        "#]],
+    );
+}
+
+#[test]
+fn who_may_have_missed_an_assignment_gives_all_up_and_joins_anew() {
+    check(
+        settings(),
+        "start
+         found
+         assign 1 active 0_0
+         counts in=2
+         done
+         done
+         ok 1
+         wait 5000
+         lose
+         wait 100
+         found
+         ok 1
+         done
+         done
+         ok -1
+         assign 3 active 0_0 0_1
+         done",
+        expect![[r#"
+            start -> find
+            found -> epoch 0 endpoints=-1 topology owns none
+            assign 1 active 0_0
+            counts in=2 => tasks active 0_0
+            done => assigned in-0
+            done -> epoch 1 owns active 0_0
+            ok 1
+            wait 5000 -> epoch 1
+            lose
+            wait 100 -> find
+            found -> epoch 1 topology owns active 0_0
+            ok 1 => revoked in-0
+            done => tasks none
+            done -> epoch -1
+            ok -1 -> epoch 0 topology owns none
+            assign 3 active 0_0 0_1 => tasks active 0_0 0_1
+            done => assigned in-0 in-1
+        "#]],
+    );
+}
+
+#[test]
+fn a_lost_answer_does_not_matter_once_tasks_are_told() {
+    check(
+        settings(),
+        "start
+         found
+         assign 1 active 0_0
+         counts in=2
+         done
+         done
+         lose
+         wait 100
+         found
+         assign 2 active 0_0
+         ok 2",
+        expect![[r#"
+            start -> find
+            found -> epoch 0 endpoints=-1 topology owns none
+            assign 1 active 0_0
+            counts in=2 => tasks active 0_0
+            done => assigned in-0
+            done -> epoch 1 owns active 0_0
+            lose
+            wait 100 -> find
+            found -> epoch 1 topology owns active 0_0
+            assign 2 active 0_0 -> epoch 2 owns active 0_0
+            ok 2
+        "#]],
+    );
+}
+
+#[test]
+fn statuses_are_told_when_they_change() {
+    check(
+        settings(),
+        "start
+         found
+         status 1
+         done
+         wait 5000
+         status 1
+         wait 5000
+         ok 1
+         done",
+        expect![[r#"
+            start -> find
+            found -> epoch 0 endpoints=-1 topology owns none
+            status 1 => statuses [MissingInternalTopics]
+            done
+            wait 5000 -> epoch 1
+            status 1
+            wait 5000 -> epoch 1
+            ok 1 => statuses []
+            done
+        "#]],
+    );
+}
+
+#[test]
+fn tasks_that_come_with_a_status_are_taken_after_it() {
+    check(
+        settings(),
+        "start
+         found
+         status 1 standby 0_0
+         done
+         done",
+        expect![[r#"
+            start -> find
+            found -> epoch 0 endpoints=-1 topology owns none
+            status 1 standby 0_0 => statuses [MissingInternalTopics]
+            done => tasks standby 0_0
+            done -> epoch 1 owns standby 0_0
+        "#]],
+    );
+}
+
+#[test]
+fn the_end_of_all_is_asked_for_at_once_and_in_every_heartbeat() {
+    check(
+        settings(),
+        "start
+         found
+         ok 1
+         shut-down
+         ok 1
+         wait 5000",
+        expect![[r#"
+            start -> find
+            found -> epoch 0 endpoints=-1 topology owns none
+            ok 1
+            shut-down -> epoch 1 shut-down
+            ok 1
+            wait 5000 -> epoch 1 shut-down
+        "#]],
+    );
+}
+
+#[test]
+fn a_static_member_goes_away_for_a_while() {
+    let settings = HeartbeatSettings {
+        group_instance_id: Some("one".to_owned()),
+        ..settings()
+    };
+    check(
+        settings,
+        "start
+         found
+         assign 1 active 0_0
+         leave
+         ok -2",
+        expect![[r#"
+            start -> find
+            found -> epoch 0 endpoints=-1 instance=one topology owns none
+            assign 1 active 0_0
+            leave -> epoch -2 instance=one
+            ok -2
+        "#]],
+    );
+}
+
+#[test]
+fn a_coordinator_without_streams_groups_and_a_topology_that_it_does_not_take_are_final() {
+    for name in [
+        "UNSUPPORTED_VERSION",
+        "STREAMS_INVALID_TOPOLOGY",
+        "STREAMS_TOPOLOGY_FENCED",
+        "INVALID_REQUEST",
+        "GROUP_MAX_SIZE_REACHED",
+    ] {
+        let mut member = HeartbeatMembership::of_streams_group(settings(), topology(), 0);
+        assert!(member.poll_request(0).is_some());
+        member.handle_answer(HeartbeatAnswer::Coordinator(Ok(BrokerId(1))), 0);
+        assert!(member.poll_request(0).is_some());
+        let code = ErrorCode::ALL.iter().find(|code| code.name() == name);
+        let code = *code.expect("an error of Kafka's");
+        member.handle_answer(HeartbeatAnswer::Refused(code), 0);
+        assert_eq!(member.failure(), Some(code));
+    }
+}
