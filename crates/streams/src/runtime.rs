@@ -30,12 +30,13 @@ mod records;
 mod restore;
 mod settings;
 mod standbys;
+mod streams_group;
 mod task_registry;
 mod thread;
 mod topics;
 mod worker;
 
-pub use config::{ProcessingGuarantee, StreamsConfig};
+pub use config::{GroupProtocol, ProcessingGuarantee, StreamsConfig};
 pub use kafka_streams::{KafkaStreams, State};
 pub use listeners::{StandbyUpdateListener, StateRestoreListener, SuspendReason};
 pub use queries::{InvalidStateStore, Queryable, QueryableStore};

@@ -19,6 +19,16 @@ pub enum ProcessingGuarantee {
     ExactlyOnceV2,
 }
 
+/// `group.protocol`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GroupProtocol {
+    /// A member assigns tasks, and the application makes its internal topics.
+    #[default]
+    Classic,
+    /// The coordinator does both (KIP-1071): needs a broker that has streams groups.
+    Streams,
+}
+
 /// What an application configures.
 #[derive(Debug, Clone)]
 pub struct StreamsConfig {
@@ -30,6 +40,9 @@ pub struct StreamsConfig {
     pub num_stream_threads: usize,
     /// `processing.guarantee`.
     pub processing_guarantee: ProcessingGuarantee,
+    /// `group.protocol`. In streams groups the broker has the say over sessions, heartbeats, standbys and warm-ups:
+    /// what is set here of them counts in classic groups only.
+    pub group_protocol: GroupProtocol,
     /// `commit.interval.ms`; 30 s when there is none, 100 ms under exactly-once.
     pub commit_interval_ms: Option<u64>,
     /// `poll.ms`: how long to wait for records when there is nothing to do.
@@ -102,6 +115,7 @@ impl StreamsConfig {
             client,
             num_stream_threads: 1,
             processing_guarantee: ProcessingGuarantee::AtLeastOnce,
+            group_protocol: GroupProtocol::Classic,
             commit_interval_ms: None,
             poll_ms: 100,
             state_dir: std::env::temp_dir().join("kafka-streams"),

@@ -1,6 +1,5 @@
 //! `KafkaStreams`: an instance of an application.
 
-use super::StreamsConfig;
 use super::directory::StateDirectory;
 use super::global::{self, GlobalSetup};
 use super::inbox::Inbox;
@@ -10,6 +9,7 @@ use super::queries::{InvalidStateStore, Queried, QueryableStore};
 use super::task_registry::TaskRegistry;
 use super::thread::{StreamThread, ThreadSetup};
 use super::topics::ApplicationTopics;
+use super::{GroupProtocol, StreamsConfig};
 use crate::error::StreamsError;
 use crate::state::SharedRows;
 use crate::topology::Topology;
@@ -80,6 +80,8 @@ pub(super) struct Shared {
     listener: Mutex<Option<StateListener>>,
     errors: Mutex<Vec<StreamsError>>,
     pub(super) shutdown: AtomicBool,
+    /// Whether all members of the group are to end.
+    pub(super) ends_application: AtomicBool,
 }
 
 impl fmt::Debug for KafkaStreams {
@@ -163,6 +165,7 @@ impl KafkaStreams {
                 listener: Mutex::new(None),
                 errors: Mutex::new(Vec::new()),
                 shutdown: AtomicBool::new(false),
+                ends_application: AtomicBool::new(false),
             }),
         }
     }
@@ -183,7 +186,7 @@ impl KafkaStreams {
         self.listeners.standby = Arc::new(listener);
     }
 
-    /// Makes the internal topics and starts the threads.
+    /// Makes the internal topics, unless the broker does (`group.protocol` = `streams`), and starts the threads.
     ///
     /// # Errors
     /// An input topic does not exist, an internal topic cannot be made or has another number of partitions, or another
@@ -276,6 +279,10 @@ impl KafkaStreams {
             "the topology reads no topic; add a stream or a table before you build it"
         } else if !topics.has_no_tasks() && self.config.num_stream_threads == 0 {
             "`num.stream.threads` is 0, and the topology has tasks; use at least 1"
+        } else if self.config.group_protocol == GroupProtocol::Streams
+            && !topics.patterns.is_empty()
+        {
+            "streams groups have no sources with patterns; set `group.protocol` = `classic`, or name the topics"
         } else {
             return Ok(());
         };
@@ -348,6 +355,12 @@ impl KafkaStreams {
             }
             _ => Err(InvalidStateStore::NotRunning(Arc::clone(name))),
         }
+    }
+
+    /// Asks every instance of the application to end, this one too, by way of the group. Each ends as by `close`, which
+    /// is still to be called.
+    pub fn shut_down_application(&self) {
+        self.shared.ends_application.store(true, Ordering::Relaxed);
     }
 
     /// Ends the threads: each commits what it has processed, closes its stores and leaves the group.

@@ -1,7 +1,7 @@
 //! A thread as a member of its application's group: what it tells, what it hears, and what it decides when it leads.
 
 use super::StreamsConfig;
-use super::kafka_streams::client_error;
+use super::kafka_streams::{Shared, client_error};
 use super::task_registry::TaskRegistry;
 use super::thread::{News, ThreadSetup, auxiliary_consumer};
 use super::topics::ApplicationTopics;
@@ -9,7 +9,8 @@ use super::worker::now_ms;
 use crate::assignor::{self, Group, Settings};
 use crate::error::StreamsError;
 use crate::formats::group::{
-    AssignmentError, LATEST_VERSION, MemberAssignment, MemberSubscription, OfVersion, TaskId,
+    AssignmentError, LATEST_VERSION, MemberAssignment, MemberSubscription, OfVersion,
+    SHUTDOWN_REQUESTED, TaskId,
 };
 use crate::processor;
 use riverrun_client::TopicPartition;
@@ -30,6 +31,7 @@ pub(super) struct StreamsAssignor {
     config: Arc<StreamsConfig>,
     topics: Arc<ApplicationTopics>,
     registry: Arc<TaskRegistry>,
+    shared: Arc<Shared>,
     process_id: [u8; 16],
     /// Makes each subscription another one, so that the coordinator starts a rebalance.
     unique: AtomicU8,
@@ -58,6 +60,7 @@ impl StreamsAssignor {
             config: Arc::clone(&setup.config),
             topics: Arc::clone(&setup.topics),
             registry: Arc::clone(&setup.registry),
+            shared: Arc::clone(&setup.shared),
             process_id: setup.process_id,
             unique: AtomicU8::new(0),
             news,
@@ -176,7 +179,10 @@ impl PartitionAssignor for StreamsAssignor {
                     .map(|(task, sum)| (told_id(task), sum))
                     .collect(),
                 unique_field: unique.cast_signed(),
-                error_code: 0,
+                error_code: match self.shared.ends_application.load(Ordering::Relaxed) {
+                    true => SHUTDOWN_REQUESTED,
+                    false => 0,
+                },
                 client_tags: BTreeMap::new(),
             }
             .to_bytes(),

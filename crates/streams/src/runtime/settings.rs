@@ -4,7 +4,7 @@
 //! consumers; `main.consumer.`, `restore.consumer.` and `global.consumer.` for one of them, and count more; then there
 //! are `producer.`, `admin.` and, for the configuration of internal topics, `topic.`.
 
-use super::{ProcessingGuarantee, StreamsConfig};
+use super::{GroupProtocol, ProcessingGuarantee, StreamsConfig};
 use crate::processor::{DeadLetterTopic, Handlers};
 use riverrun_client::admin::AdminConfig;
 use riverrun_client::config::Properties;
@@ -163,6 +163,16 @@ impl StreamsConfig {
                     "exactly_once_v2" => ProcessingGuarantee::ExactlyOnceV2,
                     _ => {
                         let reason = "String must be one of: at_least_once, exactly_once_v2";
+                        return Err(invalid(key, value, reason));
+                    }
+                }
+            }
+            "group.protocol" => {
+                self.group_protocol = match value.to_ascii_lowercase().as_str() {
+                    "classic" => GroupProtocol::Classic,
+                    "streams" => GroupProtocol::Streams,
+                    _ => {
+                        let reason = "String must be one of (case insensitive): STREAMS, CLASSIC";
                         return Err(invalid(key, value, reason));
                     }
                 }
@@ -386,6 +396,7 @@ mod tests {
         let config = read(&[
             ("num.stream.threads", "3"),
             ("processing.guarantee", "exactly_once_v2"),
+            ("group.protocol", "streams"),
             ("commit.interval.ms", "50"),
             ("statestore.cache.max.bytes", "0"),
             ("max.task.idle.ms", "-1"),
@@ -403,6 +414,7 @@ mod tests {
             ProcessingGuarantee::ExactlyOnceV2
         );
         assert_eq!(config.commit_interval_ms, Some(50));
+        assert_eq!(config.group_protocol, GroupProtocol::Streams);
         assert_eq!(config.statestore_cache_max_bytes, 0);
         assert_eq!(config.max_task_idle_ms, -1);
         assert_eq!(config.replication_factor, None);
@@ -451,6 +463,11 @@ mod tests {
             told(&[("processing.guarantee", "exactly_once")]),
             "Invalid value exactly_once for configuration processing.guarantee: String must be one of: \
              at_least_once, exactly_once_v2"
+        );
+        assert_eq!(
+            told(&[("group.protocol", "consumer")]),
+            "Invalid value consumer for configuration group.protocol: String must be one of (case insensitive): \
+             STREAMS, CLASSIC"
         );
         assert_eq!(
             told(&[("processing.exception.handler", "org.example.Mine")]),

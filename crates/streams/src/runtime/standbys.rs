@@ -241,9 +241,9 @@ impl Standbys {
         }
     }
 
-    /// Finds the tasks of which a changelog was cut, or made anew, since their stores have noted where they stand: nobody
-    /// knows which rows were deleted meanwhile. Their stores are given up, and follow from the beginning when the tasks
-    /// are opened again.
+    /// Finds the tasks of which a changelog was cut, or made anew, since their stores have noted where they stand:
+    /// nobody knows which rows were deleted meanwhile. Their stores are given up, and follow from the beginning when
+    /// the tasks are opened again.
     async fn begin_cut_anew(&mut self) -> Result<(), StreamsError> {
         let Some(consumer) = &mut self.consumer else {
             return Ok(());

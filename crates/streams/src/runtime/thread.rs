@@ -8,10 +8,11 @@ use super::member::{StreamsAssignor, Told};
 use super::output::Output;
 use super::patience::Patience;
 use super::restore::Restorer;
+use super::streams_group::{self, GroupStatus, Verdict};
 use super::task_registry::TaskRegistry;
 use super::topics::ApplicationTopics;
 use super::worker::Worker;
-use super::{Pairs, ProcessingGuarantee, StreamsConfig};
+use super::{GroupProtocol, Pairs, ProcessingGuarantee, StreamsConfig};
 use crate::error::StreamsError;
 use crate::state::SharedRows;
 use crate::topology::Topology;
@@ -52,11 +53,15 @@ pub(super) struct ThreadSetup {
 pub(super) struct StreamThread {
     setup: Arc<ThreadSetup>,
     consumer: Consumer,
+    /// How its group stands.
+    status: Arc<GroupStatus>,
     worker: Worker,
     /// With commits that fail.
     patience: Patience,
     /// When old directories were looked for.
     cleaned: Instant,
+    /// Of all members of the group.
+    has_asked_for_the_end: bool,
     news: mpsc::UnboundedReceiver<News>,
 }
 
@@ -147,7 +152,8 @@ impl StreamThread {
             init_transactions(output.producer(), setup).await?;
         }
         let (sender, news) = mpsc::unbounded_channel();
-        let mut consumer = consumer(setup, &thread_name, sender.clone())?;
+        let status = Arc::new(GroupStatus::default());
+        let mut consumer = consumer(setup, &thread_name, sender.clone(), &status)?;
         let overrides = &config.overrides.restore_consumer;
         let restore_name = format!("{thread_name}-restore-consumer");
         let uncommitted = IsolationLevel::ReadUncommitted;
@@ -157,17 +163,19 @@ impl StreamThread {
             Arc::clone(&setup.listeners.restore),
         );
         consumer.set_rebalance_listener(Listener { news: sender });
-        setup
-            .topics
-            .subscribe(&mut consumer)
-            .map_err(client_error)?;
+        if config.group_protocol == GroupProtocol::Classic {
+            let subscribed = setup.topics.subscribe(&mut consumer);
+            subscribed.map_err(client_error)?;
+        }
         let worker = Worker::new(setup, output, restorer, consumer.group_membership());
         Ok(Self {
             setup: Arc::clone(setup),
             consumer,
+            status,
             worker: worker?,
             patience: Patience::new(config.task_timeout_ms),
             cleaned: Instant::now(),
+            has_asked_for_the_end: false,
             news,
         })
     }
@@ -193,10 +201,17 @@ impl StreamThread {
                 self.worker.advance(&self.consumer, wait).await?;
             }
             self.worker.update_lags(&self.consumer);
-            let has_some = !self.consumer.assignment().is_empty() || self.worker.has_standbys();
-            if !self.worker.has_waiting() && has_some {
-                self.state(State::Running);
+            let verdict = self.status.verdict(Instant::now())?;
+            match verdict {
+                Verdict::ShutDown => {
+                    tracing::warn!("a member of the group asks for the end of all");
+                    shutdown.shutdown.store(true, Ordering::Relaxed);
+                    break;
+                }
+                Verdict::Wait => self.state(State::Rebalancing),
+                Verdict::Process => self.note_running(),
             }
+            self.ask_for_the_end_of_all();
             if self.worker.take_due_rebalance() {
                 self.consumer.enforce_rebalance();
             }
@@ -204,6 +219,9 @@ impl StreamThread {
             idle = self.worker.is_restoring() || !self.worker.follow().await?;
             for _ in 0..ROUNDS {
                 self.worker.answer();
+                if verdict == Verdict::Wait {
+                    break;
+                }
                 let processed = self.worker.process(records_a_round).await?;
                 if processed == 0 {
                     break;
@@ -220,6 +238,26 @@ impl StreamThread {
             }
         }
         Ok(())
+    }
+
+    fn note_running(&self) {
+        let has_some = !self.consumer.assignment().is_empty() || self.worker.has_standbys();
+        if !self.worker.has_waiting() && has_some {
+            self.state(State::Running);
+        }
+    }
+
+    /// Tells the group that the application is to end, if that was asked for; one thread does.
+    fn ask_for_the_end_of_all(&mut self) {
+        let asked = &self.setup.shared.ends_application;
+        if self.setup.index != 0 || !asked.load(Ordering::Relaxed) || self.has_asked_for_the_end {
+            return;
+        }
+        self.has_asked_for_the_end = true;
+        match self.setup.config.group_protocol {
+            GroupProtocol::Classic => self.consumer.enforce_rebalance(),
+            GroupProtocol::Streams => self.consumer.shut_down_application(),
+        }
     }
 
     /// Removes what tasks have kept that are others' for long; one thread does.
@@ -407,6 +445,7 @@ fn consumer(
     setup: &ThreadSetup,
     thread: &str,
     news: mpsc::UnboundedSender<News>,
+    status: &Arc<GroupStatus>,
 ) -> Result<Consumer, StreamsError> {
     let streams = &setup.config;
     let mut config = ConsumerConfig {
@@ -422,10 +461,16 @@ fn consumer(
     config.allow_auto_create_topics = false;
     config.auto_offset_reset = OffsetReset::Earliest;
     config.max_poll_records = streams.max_poll_records;
-    config.session_timeout_ms = streams.session_timeout_ms;
-    config.heartbeat_interval_ms = streams.heartbeat_interval_ms;
+    if streams.group_protocol == GroupProtocol::Classic {
+        config.session_timeout_ms = streams.session_timeout_ms;
+        config.heartbeat_interval_ms = streams.heartbeat_interval_ms;
+    }
     config.isolation_level = isolation(streams);
     streams.override_consumer(&mut config, &streams.overrides.main_consumer)?;
+    if streams.group_protocol == GroupProtocol::Streams {
+        let member = streams_group::member(setup, news, Arc::clone(status));
+        return Consumer::of_streams_group(config, member).map_err(client_error);
+    }
     let assignor = StreamsAssignor::new(setup, news);
     config.assignors = vec![Assignor::Other(Arc::new(assignor))];
     Consumer::new(config).map_err(client_error)

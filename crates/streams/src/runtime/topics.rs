@@ -1,8 +1,8 @@
 //! The topics of an application: how many partitions its inputs have, and its own topics, which are made before it
 //! starts.
 
-use super::StreamsConfig;
 use super::kafka_streams::client_error;
+use super::{GroupProtocol, StreamsConfig};
 use crate::assignor::InputTopics;
 use crate::error::StreamsError;
 use crate::processor::TaskId;
@@ -26,13 +26,15 @@ pub(super) struct ApplicationTopics {
     /// Topics that fill global stores.
     pub(super) globals: BTreeSet<String>,
     /// Topics that each sub-topology writes.
-    outputs: BTreeMap<i32, BTreeSet<String>>,
+    pub(super) outputs: BTreeMap<i32, BTreeSet<String>>,
     /// Repartition topics: how many partitions they must have, and their configuration.
-    repartitions: BTreeMap<String, (Option<i32>, BTreeMap<String, String>)>,
+    pub(super) repartitions: BTreeMap<String, (Option<i32>, BTreeMap<String, String>)>,
     /// Input topics that must have as many partitions each: their records of one key meet.
-    copartitioned: Vec<BTreeSet<String>>,
+    pub(super) copartitioned: Vec<BTreeSet<String>>,
     /// Changelogs of each sub-topology, with their configuration.
-    changelogs: BTreeMap<i32, BTreeMap<String, BTreeMap<String, String>>>,
+    pub(super) changelogs: BTreeMap<i32, BTreeMap<String, BTreeMap<String, String>>>,
+    /// Inputs that are changelogs too, with the configuration that a changelog would have.
+    pub(super) input_changelogs: BTreeMap<i32, BTreeMap<String, BTreeMap<String, String>>>,
 }
 
 impl ApplicationTopics {
@@ -86,20 +88,39 @@ impl ApplicationTopics {
                 }
             }
             for store in &subtopology.stores {
-                let definition = &topology.stores[store];
-                let Some(changelog) = definition.builder.changelog() else {
-                    continue;
-                };
-                if definition.source_topic.is_some() {
-                    continue;
-                }
-                topics.changelogs.entry(number).or_default().insert(
-                    changelog_topic(application_id, store).to_string(),
-                    changelog.topic_configs(config.windowstore_changelog_additional_retention_ms),
-                );
+                topics.add_changelog(topology, config, number, store);
             }
         }
         Ok(topics)
+    }
+
+    /// Adds the topic that has the changes of a store, if there is one.
+    fn add_changelog(
+        &mut self,
+        topology: &Topology,
+        config: &StreamsConfig,
+        subtopology: i32,
+        store: &Arc<str>,
+    ) {
+        let application_id = &config.application_id;
+        let definition = &topology.stores[store];
+        let Some(changelog) = definition.builder.changelog() else {
+            return;
+        };
+        let mut configs =
+            changelog.topic_configs(config.windowstore_changelog_additional_retention_ms);
+        // Restored rows have the times of their records, whatever the broker does by default.
+        let timestamps = configs.entry("message.timestamp.type".to_owned());
+        timestamps.or_insert_with(|| "CreateTime".to_owned());
+        let (changelogs, topic) = match &definition.source_topic {
+            Some(topic) => (
+                &mut self.input_changelogs,
+                topology.full_topic(application_id, topic),
+            ),
+            None => (&mut self.changelogs, changelog_topic(application_id, store)),
+        };
+        let changelogs = changelogs.entry(subtopology).or_default();
+        changelogs.insert(topic.to_string(), configs);
     }
 
     /// Whether there is nothing to read but global topics.
@@ -177,8 +198,8 @@ impl ApplicationTopics {
         self.inputs.values().flatten().cloned().collect()
     }
 
-    /// Makes the topics that the application needs for itself. Those that are there must have the right number of
-    /// partitions.
+    /// Makes the topics that the application needs for itself, unless its group's coordinator does. Those that are
+    /// there must have the right number of partitions.
     pub(super) async fn create(
         &self,
         admin: &Admin,
@@ -237,24 +258,8 @@ impl ApplicationTopics {
             let count = topic.partition_count.unwrap_or(1);
             counts.insert(topic.name.clone(), count);
         }
-        let created = admin.create_topics(&wanted).await;
-        for topic in &wanted {
-            match created.get(&topic.name) {
-                Some(Ok(_)) => {}
-                Some(Err(Error::Refused {
-                    code: ErrorCode::TopicAlreadyExists,
-                    ..
-                })) => {
-                    check_count(admin, topic).await?;
-                }
-                Some(Err(error)) => {
-                    return Err(StreamsError::Other(format!(
-                        "cannot make internal topic `{}`: {error}",
-                        topic.name
-                    )));
-                }
-                None => {}
-            }
+        if config.group_protocol == GroupProtocol::Classic {
+            create_internal(admin, &wanted).await?;
         }
         Ok(counts
             .into_iter()
@@ -442,6 +447,28 @@ fn new_topic(
             .collect(),
         ..NewTopic::new(name).partitions(partitions)
     }
+}
+
+async fn create_internal(admin: &Admin, wanted: &[NewTopic]) -> Result<(), StreamsError> {
+    let created = admin.create_topics(wanted).await;
+    for topic in wanted {
+        match created.get(&topic.name) {
+            Some(Ok(_)) | None => {}
+            Some(Err(Error::Refused {
+                code: ErrorCode::TopicAlreadyExists,
+                ..
+            })) => {
+                check_count(admin, topic).await?;
+            }
+            Some(Err(error)) => {
+                return Err(StreamsError::Other(format!(
+                    "cannot make internal topic `{}`: {error}",
+                    topic.name
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 async fn check_count(admin: &Admin, topic: &NewTopic) -> Result<(), StreamsError> {
