@@ -3,6 +3,10 @@
 //!
 //! The one that starts first leads the group. Each ends and begins again while the other goes on with all tasks, whose
 //! stores it has from the changelogs that the other has written. Counts are exact throughout.
+//!
+//! In the scenarios of `streams_group/coordinated` the broker assigns (KIP-1071).
+
+mod coordinated;
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -40,7 +44,8 @@ const SCENARIOS: [(&str, [Library; 2], &str); 4] = [
 
 /// The names of the scenarios.
 pub(crate) fn list() -> Vec<String> {
-    SCENARIOS.map(|(name, ..)| name.to_owned()).into()
+    let names = SCENARIOS.iter().map(|(name, ..)| (*name).to_owned());
+    names.chain(coordinated::list()).collect()
 }
 
 /// Runs what is asked for, each against a server of its own.
@@ -48,21 +53,12 @@ pub(crate) fn run(run: &mut Run) -> Result<()> {
     for (name, libraries, guarantee) in SCENARIOS {
         run.scenario(SUITE, name, |run| share(run, libraries, guarantee));
     }
-    Ok(())
+    coordinated::run(run)
 }
 
 fn share(run: &mut Run, [first, second]: [Library; 2], guarantee: &'static str) -> Result<()> {
     let server = run.start(SUITE, &[("group.initial.rebalance.delay.ms", "0")])?;
-    let mut stage = Stage {
-        riverrun: run.riverrun()?,
-        bootstrap: server.bootstrap(),
-        dir: run.suite_dir(SUITE),
-        guarantee,
-        written: 0,
-    };
-    for topic in ["lines", "counts"] {
-        stage.riverrun(&["topic", "create", topic, "-p", "3"], "")?;
-    }
+    let mut stage = Stage::new(run, &server.bootstrap(), "classic", guarantee)?;
     let mut one = stage.begin(run, first, "first")?;
     stage.count()?;
     let mut two = stage.begin(run, second, "second")?;
@@ -101,14 +97,44 @@ struct Stage {
     riverrun: PathBuf,
     bootstrap: String,
     dir: PathBuf,
+    /// Of the group.
+    protocol: &'static str,
     guarantee: &'static str,
     /// Lines written so far.
     written: usize,
 }
 
 impl Stage {
+    /// Makes the topics that the application reads and writes.
+    fn new(
+        run: &Run,
+        bootstrap: &str,
+        protocol: &'static str,
+        guarantee: &'static str,
+    ) -> Result<Self> {
+        let stage = Self {
+            riverrun: run.riverrun()?,
+            bootstrap: bootstrap.to_owned(),
+            dir: run.suite_dir(SUITE),
+            protocol,
+            guarantee,
+            written: 0,
+        };
+        for topic in ["lines", "counts"] {
+            stage.riverrun(&["topic", "create", topic, "-p", "3"], "")?;
+        }
+        Ok(stage)
+    }
+
     /// Starts an instance and waits until it runs; its state stays in a directory of its `name`.
     fn begin(&self, run: &mut Run, library: Library, name: &str) -> Result<Application> {
+        let mut application = self.start(run, library, name)?;
+        application.obey("running")?;
+        Ok(application)
+    }
+
+    /// Starts an instance.
+    fn start(&self, run: &mut Run, library: Library, name: &str) -> Result<Application> {
         let mut command = match library {
             Java => run
                 .kafka_streams()?
@@ -124,16 +150,25 @@ impl Stage {
         command
             .arg(&self.bootstrap)
             .arg(dir.join("state"))
-            .arg(self.guarantee);
-        let mut application = Application::start(&mut command, &dir)?;
-        application.obey("running")?;
-        Ok(application)
+            .arg(self.guarantee)
+            .arg(self.protocol);
+        Application::start(&mut command, &dir)
     }
 
     /// Writes lines, and waits until every word is counted as often as it was written, and not more.
     fn count(&mut self) -> Result<()> {
+        self.write()?;
+        self.await_counts()
+    }
+
+    fn write(&mut self) -> Result<()> {
         self.riverrun(&["produce", "lines"], &format!("{WORDS}\n").repeat(LINES))?;
         self.written += LINES;
+        Ok(())
+    }
+
+    /// Waits until every word is counted as often as it was written, and not more.
+    fn await_counts(&self) -> Result<()> {
         let deadline = Instant::now() + IN_TIME;
         loop {
             let counts = self.counts()?;

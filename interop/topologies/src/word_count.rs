@@ -1,12 +1,15 @@
 //! An instance of a word count, which shares its group with instances on Kafka Streams (`WordCount.java` of
 //! `interop/streams`).
 //!
-//! `BOOTSTRAP STATE_DIR GUARANTEE`. The line `running` of standard input is answered by `done` once it runs. It ends in
-//! order when standard input does.
+//! `BOOTSTRAP STATE_DIR GUARANTEE PROTOCOL`. The line `running` of standard input is answered by `done` once it runs,
+//! or by what keeps it from that. `shut-down-application` asks all instances to end; `ended` is answered once this one
+//! has. It ends in order when standard input does.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use riverrun_streams::dsl::{Materialized, StreamsBuilder};
-use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee, State, StreamsConfig};
+use riverrun_streams::runtime::{
+    GroupProtocol, KafkaStreams, ProcessingGuarantee, State, StreamsConfig,
+};
 use std::time::Duration;
 
 /// Runs the instance.
@@ -30,6 +33,11 @@ pub(super) fn run(mut arguments: impl Iterator<Item = String>) -> Result<()> {
         "exactly_once_v2" => ProcessingGuarantee::ExactlyOnceV2,
         other => bail!("`{other}` is no guarantee"),
     };
+    config.group_protocol = match next()?.as_str() {
+        "classic" => GroupProtocol::Classic,
+        "streams" => GroupProtocol::Streams,
+        other => bail!("`{other}` is no protocol"),
+    };
     config.num_standby_replicas = 1;
     config.commit_interval_ms = Some(100);
     config.linger_ms = 0;
@@ -40,7 +48,20 @@ pub(super) fn run(mut arguments: impl Iterator<Item = String>) -> Result<()> {
     for command in std::io::stdin().lines() {
         match command?.as_str() {
             "running" => {
-                while streams.state() != State::Running {
+                while streams.state() != State::Running && streams.errors().is_empty() {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                match streams.errors().first() {
+                    Some(error) => println!("{}", error.replace('\n', "\t")),
+                    None => println!("done"),
+                }
+            }
+            "shut-down-application" => {
+                streams.shut_down_application();
+                println!("done");
+            }
+            "ended" => {
+                while streams.state() != State::NotRunning {
                     ensure!(streams.errors().is_empty(), "{:?}", streams.errors());
                     std::thread::sleep(Duration::from_millis(20));
                 }

@@ -19,8 +19,9 @@ import org.apache.kafka.streams.kstream.Produced;
  * An instance of a word count on Kafka Streams, which shares its group with instances of riverrun's ({@code
  * word_count.rs} of {@code interop/topologies}).
  *
- * <p>{@code BOOTSTRAP STATE_DIR GUARANTEE}. The line {@code running} of standard input is answered by {@code done} once
- * it runs, {@code tasks} by {@code done} and how many active tasks it has. It ends in order when standard input does.
+ * <p>{@code BOOTSTRAP STATE_DIR GUARANTEE PROTOCOL}. The line {@code running} of standard input is answered by {@code done} once
+ * it runs, {@code ended} once it has ended because a member asked for that, {@code tasks} by {@code done} and how many
+ * active tasks it has. It ends in order when standard input does.
  */
 public final class WordCount {
     private WordCount() {}
@@ -38,12 +39,16 @@ public final class WordCount {
         properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, arguments[0]);
         properties.put(StreamsConfig.STATE_DIR_CONFIG, arguments[1]);
         properties.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, arguments[2]);
-        properties.put(StreamsConfig.NUM_STANDBY_REPLICAS_CONFIG, 1);
+        properties.put(StreamsConfig.GROUP_PROTOCOL_CONFIG, arguments[3]);
         properties.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 100);
         properties.put(ProducerConfig.LINGER_MS_CONFIG, 0);
-        properties.put(ConsumerConfig.HEARTBEAT_INTERVAL_MS_CONFIG, 500);
-        // Kafka Streams does not leave the group when it ends.
-        properties.put(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG, 6000);
+        if (arguments[3].equals("classic")) {
+            // In streams groups these are the broker's to say.
+            properties.put(StreamsConfig.NUM_STANDBY_REPLICAS_CONFIG, 1);
+            properties.put(ConsumerConfig.HEARTBEAT_INTERVAL_MS_CONFIG, 500);
+            // Kafka Streams does not leave the group when it ends.
+            properties.put(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG, 6000);
+        }
         KafkaStreams streams = new KafkaStreams(builder.build(), properties);
         streams.start();
         BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
@@ -51,6 +56,12 @@ public final class WordCount {
             switch (command) {
                 case "running" -> {
                     while (streams.state() != KafkaStreams.State.RUNNING) {
+                        Thread.sleep(20);
+                    }
+                    System.out.println("done");
+                }
+                case "ended" -> {
+                    while (!streams.state().hasCompletedShutdown()) {
                         Thread.sleep(20);
                     }
                     System.out.println("done");
