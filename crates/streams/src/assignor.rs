@@ -15,6 +15,8 @@
 mod answers;
 mod balance;
 mod high_availability;
+mod lags;
+mod loads;
 mod members;
 mod movement;
 mod process;
@@ -25,6 +27,7 @@ mod threads;
 mod tests;
 
 use crate::formats::group::{AssignmentError, TaskId};
+use lags::Lags;
 use members::Members;
 pub(crate) use process::Settings;
 use process::{Processes, Work};
@@ -93,8 +96,8 @@ pub(crate) fn assign(group: &Group<'_>, settings: &Settings) -> Vec<Assignment> 
         return answers::errors(&members, AssignmentError::IncompleteSourceTopicMetadata);
     }
     let work = Work::new(tasks.keys().copied(), group.stateful);
-    let mut processes = members.processes(&work, group.end_offset_sums.as_ref());
-    let needs_probing = place(&mut processes, &work, group, settings);
+    let (mut processes, lags) = members.processes(&work, group.end_offset_sums.as_ref());
+    let needs_probing = place((&mut processes, &lags), &work, group, settings);
     let threads = threads::spread(&processes, &members, &work);
     let probing_at_ms = needs_probing.then(|| {
         group
@@ -114,12 +117,17 @@ pub(crate) fn assign(group: &Group<'_>, settings: &Settings) -> Vec<Assignment> 
 }
 
 /// Gives each task a process. True when another rebalance is to look whether warm-ups have caught up.
-fn place(processes: &mut Processes, work: &Work, group: &Group<'_>, settings: &Settings) -> bool {
+fn place(
+    (processes, lags): (&mut Processes, &Lags),
+    work: &Work,
+    group: &Group<'_>,
+    settings: &Settings,
+) -> bool {
     match group.end_offset_sums {
-        Some(_) => high_availability::assign(processes, work, settings),
+        Some(_) => high_availability::assign(processes, lags, work, settings),
         // Lags are unknown: what runs stays where it is.
         None => {
-            sticky::assign(processes, work, settings);
+            sticky::assign(processes, lags, work, settings);
             !work.stateful.is_empty()
         }
     }

@@ -12,6 +12,7 @@ mod fixed_key;
 mod handlers;
 mod node;
 mod schedule;
+mod upgrade_from;
 
 pub use api::{Processor, ProcessorContext, StoreHandle};
 pub(crate) use api::{ProcessorNode, TypedProcessorNode};
@@ -26,6 +27,7 @@ pub use handlers::{
     LogAndContinue, LogAndFail, ProcessingHandler, ProductionHandler, ProductionResponse,
 };
 pub use node::Outputs;
-pub(crate) use node::{BuiltNode, FnNode, Link, Node, NodeLife};
+pub(crate) use node::{BuiltNode, FnNode, Link, Node, NodeCount, NodeLife};
 pub(crate) use schedule::Schedules;
 pub use schedule::{PunctuationType, Schedule};
+pub use upgrade_from::UpgradeFrom;

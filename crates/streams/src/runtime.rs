@@ -13,6 +13,7 @@
 //! - A task processes nothing before its stores have what their changelogs had when it was given to the thread.
 //! - One process at a time uses a state directory.
 
+mod clock;
 mod config;
 mod directory;
 mod global;
@@ -21,23 +22,40 @@ mod kafka_streams;
 mod kept;
 mod listeners;
 mod member;
+mod metadata;
+mod metrics;
 mod note;
 mod output;
 mod patience;
+mod preparation;
+mod process_id;
 mod purge;
 mod queries;
 mod records;
 mod restore;
 mod settings;
+mod shared;
 mod standbys;
+mod state_queries;
 mod streams_group;
 mod task_registry;
 mod thread;
 mod topics;
 mod worker;
 
+#[cfg(test)]
+mod tests;
+
 pub use config::{GroupProtocol, ProcessingGuarantee, StreamsConfig};
 pub use kafka_streams::{KafkaStreams, State};
 pub use listeners::{StandbyUpdateListener, StateRestoreListener, SuspendReason};
+pub use metadata::{HostInfo, KeyQueryMetadata, StreamsMetadata};
+pub use metrics::{Metric, MetricName, MetricValue, RecordingLevel, StreamsMetrics};
 pub use queries::{InvalidStateStore, Queryable, QueryableStore};
 pub use settings::{ClientOverrides, ConfigError, Pairs};
+pub use state_queries::{
+    FailureReason, InStore, KeyQuery, KeyQueryAs, MultiVersionedKeyQuery, PositionBound, Query,
+    QueryResult, RangeQuery, RangeQueryAs, SessionKeyQuery, StateQueryRequest, StateQueryResult,
+    TimestampedKeyQuery, TimestampedRangeQuery, VersionedKeyQuery, WindowKeyQuery,
+    WindowRangeQuery, WindowStartRangeQuery,
+};

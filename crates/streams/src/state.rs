@@ -57,6 +57,7 @@ pub use fault::StoreFault;
 pub(crate) use format::borrow;
 pub use key_value::{KeyValueStore, TimestampedKeyValueStore, TimestampedKeyValueStoreWithHeaders};
 pub use layers::CacheBudget;
+pub(crate) use layers::{CacheLookups, Operation, StoreMeter, Timed};
 pub use read_only::{
     ReadOnly, ReadOnlyKeyValueStore, ReadOnlySessionStore, ReadOnlyVersionedStore,
     ReadOnlyWindowStore,

@@ -15,11 +15,13 @@ mod tests;
 
 use crate::error::{Failure, FailureKind, StreamsError};
 use crate::formats::commit_metadata::CommitMetadata;
+use crate::formats::position::Position;
 use crate::processor::{
-    Handlers, NodeLife, ProducedRecord, PunctuationType, TaskContext, TaskId, TaskMetrics,
+    Handlers, NodeCount, NodeLife, ProducedRecord, PunctuationType, TaskContext, TaskId,
+    TaskMetrics,
 };
 use crate::record::RecordContext;
-use crate::state::StateStore;
+use crate::state::{StateStore, StoreMeter};
 use crate::topology::{
     BuiltTask, RawRecord, SourceFactory, SourceTopics, TaskNode, TaskStores, whole_names,
 };
@@ -43,6 +45,7 @@ pub struct Task {
     next_inputs: NextInputs,
     stores: BTreeMap<Arc<str>, Rc<RefCell<dyn StateStore>>>,
     typed_stores: TaskStores,
+    meters: Vec<Rc<StoreMeter>>,
     /// Something was processed or punctuated since the last commit.
     commit_needed: bool,
     /// Negative when inputs without records are not waited for.
@@ -99,6 +102,7 @@ impl Task {
             next_inputs: NextInputs::default(),
             stores: built.stores,
             typed_stores: built.typed_stores,
+            meters: built.meters,
             commit_needed: false,
             max_task_idle_ms: -1,
         }
@@ -184,6 +188,23 @@ impl Task {
         }
     }
 
+    /// What is before this offset of an input was processed by a task before.
+    pub(crate) fn resume_at(&mut self, topic: &str, partition: i32, offset: i64) {
+        if let Some(index) = self.add_input(topic, partition) {
+            self.inputs[index].resume_at(offset);
+        }
+    }
+
+    /// What the task has processed of its inputs.
+    pub(crate) fn position(&self) -> Position {
+        let mut position = Position::default();
+        for (topic, partition, offset) in self.inputs.iter().filter_map(Input::processed_offset) {
+            let of_topic = position.offsets.entry(topic.to_string()).or_default();
+            of_topic.insert(partition, offset);
+        }
+        position
+    }
+
     /// `max.task.idle.ms`: how long to wait for an input that has no records.
     pub(crate) const fn set_max_task_idle_ms(&mut self, max_task_idle_ms: i64) {
         self.max_task_idle_ms = max_task_idle_ms;
@@ -226,7 +247,14 @@ impl Task {
             .inputs
             .iter_mut()
             .filter_map(|input| input.is_waited_for(now_ms, idle_ms).then_some(()));
-        waited_for.count() == 0
+        if waited_for.count() > 0 {
+            return false;
+        }
+        let has_record = |input: &Input| input.head_timestamp_ms().is_some();
+        if self.inputs.iter().any(has_record) && !self.inputs.iter().all(has_record) {
+            self.context.metrics.enforced_processing_count += 1;
+        }
+        true
     }
 
     /// Topic and partition of each input, and how many of its records wait.
@@ -257,7 +285,13 @@ impl Task {
         let input = &mut self.inputs[index];
         let timestamp_ms = input.head_timestamp_ms().unwrap_or(-1);
         self.context.stream_time_ms = self.context.stream_time_ms.max(timestamp_ms);
-        self.context.metrics.processed_records += 1;
+        let late_ms = self.context.stream_time_ms.saturating_sub(timestamp_ms);
+        let metrics = &mut self.context.metrics;
+        metrics.processed_records += 1;
+        metrics.lateness_sum_ms = metrics
+            .lateness_sum_ms
+            .saturating_add(late_ms.unsigned_abs());
+        metrics.lateness_max_ms = metrics.lateness_max_ms.max(late_ms.unsigned_abs());
         self.commit_needed = true;
         let processed = input.process(&mut self.context);
         self.wait(index);
@@ -289,6 +323,7 @@ impl Task {
         let mut punctuated = false;
         while let Some((index, schedule)) = self.context.schedules.poll_due(kind, time_ms) {
             punctuated = true;
+            self.context.metrics.punctuated_count += 1;
             self.commit_needed = true;
             let node = self.nodes.iter().find(|node| node.index == index);
             let Some(TaskNode {
@@ -364,6 +399,32 @@ impl Task {
     /// What the task has counted.
     pub const fn metrics(&self) -> TaskMetrics {
         self.context.metrics
+    }
+
+    /// As `metrics`; the greatest lateness begins anew.
+    pub(crate) fn take_metrics(&mut self) -> TaskMetrics {
+        let metrics = self.context.metrics;
+        self.context.metrics.lateness_max_ms = 0;
+        metrics
+    }
+
+    /// How many records its nodes were given, those that are no sources.
+    pub(crate) fn node_counts(&self) -> impl Iterator<Item = NodeCount> {
+        let nodes = self.nodes.iter().filter(|node| node.life.is_some());
+        nodes.map(|node| NodeCount {
+            name: Arc::clone(&node.name),
+            count: node.count.get(),
+        })
+    }
+
+    /// What is measured of its stores, where that is wanted.
+    pub(crate) fn meters(&self) -> &[Rc<StoreMeter>] {
+        &self.meters
+    }
+
+    /// Whether nodes want to be called.
+    pub(crate) const fn has_schedules(&self) -> bool {
+        !self.context.schedules.is_empty()
     }
 
     /// Which task this is.

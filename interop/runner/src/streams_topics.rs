@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use model::TopicPartition;
-use riverrun_client::admin::{Admin, AdminConfig, IsolationLevel, NewTopic, OffsetSpec};
+use riverrun_client::admin::{
+    Admin, AdminConfig, ConfigResource, ConfigSource, DescribeConfigsOptions, IsolationLevel,
+    NewTopic, OffsetSpec,
+};
 use riverrun_client::consumer::{Consumer, ConsumerConfig, OwnedRecord};
 use riverrun_client::producer::{Header, Producer, ProducerConfig, ProducerRecord};
 use tokio::runtime::{Builder, Runtime};
@@ -128,6 +131,21 @@ impl Topics {
             .into_iter()
             .map(|(name, topic)| Ok((name, i32::try_from(topic?.partitions.len())?)))
             .collect()
+    }
+
+    /// The configuration that a topic was made with.
+    pub(crate) fn configs(&self, topic: &str) -> Result<BTreeMap<String, Option<String>>> {
+        let resource = ConfigResource::topic(topic);
+        let options = DescribeConfigsOptions::default();
+        let asked = self
+            .admin
+            .describe_configs(std::slice::from_ref(&resource), &options);
+        let mut described = self.runtime.block_on(asked);
+        let described = described.remove(&resource).context("no answer")??;
+        let own = described
+            .into_iter()
+            .filter(|entry| entry.source == ConfigSource::Topic);
+        Ok(own.map(|entry| (entry.name, entry.value)).collect())
     }
 
     /// All records of a topic that are committed, in order within their partitions.

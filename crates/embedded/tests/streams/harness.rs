@@ -193,6 +193,8 @@ pub(crate) fn reader(
     config.set("auto.offset.reset", "earliest")?;
     config.set("isolation.level", "read_committed")?;
     config.set("enable.auto.commit", "false")?;
+    // An application makes its own topics, with as many partitions as it needs.
+    config.set("allow.auto.create.topics", "false")?;
     config.group_id = None;
     let mut consumer = Consumer::new(config)?;
     let names = partitions_of(topic, partitions);
@@ -277,4 +279,15 @@ pub(crate) fn await_state(streams: &KafkaStreams, wanted: State) -> Result<(), E
         tokio::time::timeout(IN_TIME, states.wait_for(|state| *state == wanted)).await??;
         Ok(())
     })
+}
+
+/// Starts an instance that cannot go on. Why, in words.
+pub(crate) fn await_error(topology: Topology, config: StreamsConfig) -> Result<String, Error> {
+    let mut streams = KafkaStreams::new(topology, config);
+    streams.start()?;
+    await_state(&streams, State::Error)?;
+    let errors = streams.errors();
+    let error = streams.close().expect_err("it has failed").to_string();
+    assert_eq!(errors.first(), Some(&error));
+    Ok(error)
 }

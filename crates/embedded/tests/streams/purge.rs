@@ -25,6 +25,7 @@ fn repartition_topics_are_purged(guarantee: ProcessingGuarantee) -> Result<(), E
     streams.start()?;
     write(&broker, "lines", &[("1", "a"), ("2", "b"), ("3", "c")])?;
     let mut config = ConsumerConfig::new(broker.bootstrap_servers(), "reader")?;
+    config.allow_auto_create_topics = false;
     config.group_id = None;
     let mut consumer = Consumer::new(config)?;
     let topic = "words-KSTREAM-REPARTITION-0000000002-repartition";

@@ -3,7 +3,11 @@
 use crate::harness::{Error, await_committed, config, create_topic, write, write_at};
 use riverrun_embedded::EmbeddedBroker;
 use riverrun_streams::dsl::{Materialized, SessionWindows, StreamsBuilder, TimeWindows};
-use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee};
+use riverrun_streams::runtime::{
+    FailureReason, KafkaStreams, KeyQuery, MultiVersionedKeyQuery, ProcessingGuarantee, Query,
+    RangeQuery, StateQueryRequest, TimestampedKeyQuery, TimestampedRangeQuery, VersionedKeyQuery,
+    WindowKeyQuery, WindowRangeQuery,
+};
 use riverrun_streams::state::{KeyValueStore, SessionStore, VersionedKeyValueStore, WindowStore};
 use riverrun_streams::topology::{Consumed, Topology};
 
@@ -102,10 +106,74 @@ fn stores_of_every_kind_are_queried() -> Result<(), Error> {
         Some("2")
     );
 
+    queries_of_every_kind_are_answered(&streams)?;
+
     let users = streams.store::<KeyValueStore<String, String>>("users-by-id")?;
     assert_eq!(users.get("u2".to_owned())?.as_deref(), Some("bert"));
 
     what_cannot_be_queried_is_told(&mut streams)
+}
+
+/// What partition 0 answers, or a global store.
+fn answer<Q: Query>(
+    streams: &KafkaStreams,
+    store: &str,
+    query: Q,
+) -> Result<Result<Q::Answer, FailureReason>, Error> {
+    let request = StateQueryRequest::in_store(store).with_query(query);
+    let mut results = streams.query(&request)?;
+    let result = results.partition_results.remove(&0);
+    let result = result.or(results.global_result).ok_or("a result")?;
+    Ok(result.outcome.map_err(|(reason, _)| reason))
+}
+
+fn queries_of_every_kind_are_answered(streams: &KafkaStreams) -> Result<(), Error> {
+    let key = || "a".to_owned();
+    let get = KeyQuery::<String, i64>::with_key(key());
+    assert_eq!(answer(streams, "counts", get)?, Ok(Some(3)));
+    let get = TimestampedKeyQuery::<String, i64>::with_key(key());
+    let found = answer(streams, "counts", get)?.ok().flatten();
+    assert_eq!(
+        found.map(|found| (found.value, found.timestamp_ms)),
+        Some((3, 1_020))
+    );
+    let all = RangeQuery::<String, i64>::with_no_bounds().with_descending_keys();
+    assert_eq!(
+        answer(streams, "counts", all)?,
+        Ok(vec![("b".to_owned(), 1), (key(), 3)])
+    );
+    let some = TimestampedRangeQuery::<String, i64>::with_lower_bound("b".to_owned());
+    let found = answer(streams, "counts", some)?.ok().ok_or("an answer")?;
+    assert_eq!(found.len(), 1);
+    let get = WindowKeyQuery::<String, i64>::with_key_and_window_start_range(key(), 0..=5_000);
+    assert_eq!(
+        answer(streams, "counts-by-second", get)?,
+        Ok(vec![(0, 1), (1_000, 2)])
+    );
+    let all = WindowRangeQuery::with_window_start_range::<String, i64>(0..=999);
+    let found = answer(streams, "counts-by-second", all)?.ok();
+    assert_eq!(found.map(|found| found.len()), Some(2));
+    let all = WindowRangeQuery::with_key::<String, i64>(key());
+    let found = answer(streams, "counts-by-session", all)?.ok();
+    assert_eq!(found.map(|found| found.len()), Some(2));
+    let get = VersionedKeyQuery::<String, String>::with_key("tea".to_owned()).as_of(4_999);
+    let found = answer(streams, "price-history", get)?.ok().flatten();
+    assert_eq!(found.map(|version| version.value).as_deref(), Some("2"));
+    let all = MultiVersionedKeyQuery::<String, String>::with_key("tea".to_owned());
+    let found = answer(streams, "price-history", all.with_ascending_timestamps())?;
+    let found: Vec<String> = found.into_iter().flatten().map(|one| one.value).collect();
+    assert_eq!(found, ["2", "3"]);
+    let get = KeyQuery::<String, String>::with_key("u2".to_owned());
+    assert_eq!(
+        answer(streams, "users-by-id", get)?,
+        Ok(Some("bert".to_owned()))
+    );
+    let other = KeyQuery::<String, String>::with_key(key());
+    assert_eq!(
+        answer(streams, "counts", other)?,
+        Err(FailureReason::UnknownQueryType)
+    );
+    Ok(())
 }
 
 fn what_cannot_be_queried_is_told(streams: &mut KafkaStreams) -> Result<(), Error> {

@@ -1,7 +1,7 @@
 //! Counts of words: restarts, several instances, and what ends a start.
 
 use crate::harness::{
-    Error, await_state, await_values, config, create_topic, word_count, write_lines,
+    Error, await_error, await_state, await_values, config, create_topic, word_count, write_lines,
 };
 use riverrun_embedded::EmbeddedBroker;
 use riverrun_streams::dsl::StreamsBuilder;
@@ -76,10 +76,9 @@ fn a_missing_input_topic_is_told() -> Result<(), Error> {
     let broker = EmbeddedBroker::start()?;
     let state = tempfile::tempdir()?;
     let guarantee = ProcessingGuarantee::AtLeastOnce;
-    let mut streams = KafkaStreams::new(word_count()?, config(&broker, guarantee, state.path())?);
-    let error = streams.start().expect_err("there is no input topic");
+    let config = config(&broker, guarantee, state.path())?;
     assert_eq!(
-        error.to_string(),
+        await_error(word_count()?, config)?,
         "input topic `lines` does not exist; create it before the application starts"
     );
     Ok(())
@@ -117,11 +116,8 @@ fn topics_that_are_joined_must_have_as_many_partitions() -> Result<(), Error> {
     let state = tempfile::tempdir()?;
     let guarantee = ProcessingGuarantee::AtLeastOnce;
     let config = config(&broker, guarantee, state.path())?;
-    let error = KafkaStreams::new(builder.build()?, config)
-        .start()
-        .expect_err("the counts differ");
     assert_eq!(
-        error.to_string(),
+        await_error(builder.build()?, config)?,
         "topics `clicks` and `users` are joined or grouped together, and have 2 and 3 partitions; give them as many \
          each, or use `repartition` with a number of partitions"
     );

@@ -50,6 +50,12 @@ pub(super) fn assignments(decision: &Decision<'_>, members: &Members) -> Vec<Ass
         first.map(|index| (index, at_ms))
     });
     let (active_hosts, standby_hosts) = hosts(decision, members);
+    let hosts = MemberAssignment {
+        active_hosts,
+        standby_hosts,
+        ..nothing(members)
+    };
+    let hosts = hosts.hosts_to_bytes();
     let mut owners = Owners::new();
     for (index, thread) in members.threads.iter().enumerate() {
         for partition in &thread.owned {
@@ -60,8 +66,6 @@ pub(super) fn assignments(decision: &Decision<'_>, members: &Members) -> Vec<Ass
         .map(|index| {
             let (partitions, told) = given(decision, members, &owners, index);
             let told = MemberAssignment {
-                active_hosts: active_hosts.clone(),
-                standby_hosts: standby_hosts.clone(),
                 next_rebalance_ms: probing
                     .filter(|(member, _)| *member == index)
                     .map(|(_, at_ms)| at_ms),
@@ -69,7 +73,7 @@ pub(super) fn assignments(decision: &Decision<'_>, members: &Members) -> Vec<Ass
             };
             Assignment {
                 partitions,
-                user_data: Some(told.to_bytes()),
+                user_data: Some(told.to_bytes_with_hosts(&hosts)),
             }
         })
         .collect()
@@ -147,6 +151,10 @@ fn hosts<'a>(
         .iter()
         .filter_map(|thread| {
             let (host, port) = thread.endpoint.rsplit_once(':')?;
+            let bare = host
+                .strip_prefix('[')
+                .and_then(|host| host.strip_suffix(']'));
+            let host = bare.unwrap_or(host);
             let is_name = host.len() <= HOST_BYTES_MAX;
             is_name.then_some((thread.process, (host, port.parse().ok()?)))
         })

@@ -1,6 +1,6 @@
 //! Moving tasks from process to process until no move makes their loads more alike.
 
-use super::process::{Process, ProcessId, Processes};
+use super::process::{Process, Processes};
 use crate::formats::group::TaskId;
 use std::collections::BTreeSet;
 
@@ -27,54 +27,57 @@ pub(super) const STANDBY: Balance = Balance {
 impl Balance {
     /// Moves tasks while that helps. Each move lowers the sum of the squared loads, so there is an end.
     pub(super) fn settle(&self, processes: &mut Processes) {
-        let ids: Vec<ProcessId> = processes.keys().copied().collect();
+        let mut processes: Vec<&mut Process> = processes.values_mut().collect();
+        let mut loads: Vec<Load> = processes.iter().map(|process| self.load(process)).collect();
         let mut has_moved = true;
         while has_moved {
             has_moved = false;
-            for source in &ids {
-                for destination in ids.iter().filter(|id| *id != source) {
-                    while self.step(processes, *source, *destination) {
+            for source in 0..processes.len() {
+                for destination in (0..processes.len()).filter(|index| *index != source) {
+                    while loads[source].is_to_give(&loads[destination])
+                        && self.step(&mut processes, source, destination)
+                    {
                         has_moved = true;
+                        loads[source].count -= 1;
+                        loads[destination].count += 1;
                     }
                 }
             }
         }
     }
 
-    /// Moves one task if that lowers the difference of the loads.
-    fn step(&self, processes: &mut Processes, source: ProcessId, destination: ProcessId) -> bool {
-        if !self.lowers_skew(&processes[&source], &processes[&destination]) {
-            return false;
-        }
-        let Some(from) = processes.get_mut(&source) else {
+    /// Moves one task that the destination does not have, if there is one.
+    fn step(&self, processes: &mut [&mut Process], source: usize, destination: usize) -> bool {
+        let Ok([from, to]) = processes.get_disjoint_mut([source, destination]) else {
             return false;
         };
-        let tasks: Vec<TaskId> = (self.tasks)(from).iter().copied().collect();
-        let Some(task) = tasks
-            .into_iter()
-            .find(|task| !processes[&destination].has(*task))
-        else {
+        let tasks = (self.tasks)(from);
+        let Some(task) = tasks.iter().copied().find(|task| !to.has(*task)) else {
             return false;
         };
-        for (id, is_source) in [(source, true), (destination, false)] {
-            let Some(process) = processes.get_mut(&id) else {
-                continue;
-            };
-            match is_source {
-                true => (self.tasks)(process).remove(&task),
-                false => (self.tasks)(process).insert(task),
-            };
-        }
-        true
+        tasks.remove(&task);
+        (self.tasks)(to).insert(task)
     }
 
-    fn lowers_skew(&self, source: &Process, destination: &Process) -> bool {
-        let count = |process: &Process| (self.count)(process).cast_signed();
-        let threads = |process: &Process| process.threads.cast_signed();
-        let skew = |more: isize| {
-            (count(source) - more) * threads(destination)
-                - (count(destination) + more) * threads(source)
-        };
+    fn load(&self, process: &Process) -> Load {
+        Load {
+            count: (self.count)(process).cast_signed(),
+            threads: process.threads.cast_signed(),
+        }
+    }
+}
+
+/// How many tasks a process has that count, and for how many threads.
+struct Load {
+    count: isize,
+    threads: isize,
+}
+
+impl Load {
+    /// Whether one task less here, and one more there, lowers the difference of the loads.
+    fn is_to_give(&self, other: &Self) -> bool {
+        let skew =
+            |more: isize| (self.count - more) * other.threads - (other.count + more) * self.threads;
         skew(1).abs() < skew(0)
     }
 }

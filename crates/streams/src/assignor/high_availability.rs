@@ -1,54 +1,68 @@
 //! Kafka Streams' `HighAvailabilityTaskAssignor`: an even assignment, which becomes real as fast as processes catch up.
 
 use super::balance;
+use super::lags::Lags;
+use super::loads::Loads;
 use super::movement::{self, Warmups};
-use super::process::{Process, Processes, Settings, Work, least_loaded};
+use super::process::{Process, Processes, Settings, Work};
 
 /// Gives each task a process, and stateful ones standbys. True when tasks are not where they are to stay, which another
 /// rebalance is to look at.
-pub(super) fn assign(processes: &mut Processes, work: &Work, settings: &Settings) -> bool {
+pub(super) fn assign(
+    processes: &mut Processes,
+    lags: &Lags,
+    work: &Work,
+    settings: &Settings,
+) -> bool {
     assign_stateful(processes, work);
     assign_standbys(processes, work, settings);
     let mut warmups = Warmups::new(settings.max_warmup_replicas);
     let has_moved = [
-        movement::of_active_tasks(processes, settings, &mut warmups),
-        movement::of_standby_tasks(processes, settings, &mut warmups),
+        movement::of_active_tasks(processes, lags, settings, &mut warmups),
+        movement::of_standby_tasks(processes, lags, settings, &mut warmups),
     ];
     assign_stateless(processes, work);
     has_moved.contains(&true)
 }
 
 fn assign_stateful(processes: &mut Processes, work: &Work) {
-    let count = processes.len().max(1);
-    for (index, task) in work.stateful.iter().enumerate() {
-        if let Some(process) = processes.values_mut().nth(index % count) {
-            process.active.insert(*task);
-        }
+    let mut tasks = work.stateful.iter();
+    let count = processes.len();
+    for process in processes.values_mut() {
+        // The next task of a process comes as many tasks later as there are processes.
+        let of_process = tasks.clone().step_by(count);
+        process.active.extend(of_process.copied());
+        tasks.next();
     }
     balance::ACTIVE.settle(processes);
 }
 
 /// Standbys go to the least loaded processes that do not have the task.
 pub(super) fn assign_standbys(processes: &mut Processes, work: &Work, settings: &Settings) {
+    let mut loads = Loads::new(processes, Process::task_count);
     for task in &work.stateful {
         for _ in 0..settings.num_standby_replicas {
-            let least = least_loaded(processes, Process::task_count, |process| {
-                !process.has(*task)
-            });
-            let Some(process) = least.and_then(|id| processes.get_mut(&id)) else {
+            let Some(id) = loads.least(|id| !processes[&id].has(*task)) else {
                 break;
             };
-            process.standby.insert(*task);
+            if let Some(process) = processes.get_mut(&id) {
+                process.standby.insert(*task);
+            }
+            loads.update(processes, id);
         }
     }
     balance::STANDBY.settle(processes);
 }
 
 fn assign_stateless(processes: &mut Processes, work: &Work) {
+    let mut loads = Loads::new(processes, |process| process.active.len());
     for task in &work.stateless {
-        let least = least_loaded(processes, |process| process.active.len(), |_| true);
-        if let Some(process) = least.and_then(|id| processes.get_mut(&id)) {
+        let Some(id) = loads.least(|_| true) else {
+            return;
+        };
+        if let Some(process) = processes.get_mut(&id) {
             process.active.insert(*task);
         }
+        loads.update(processes, id);
     }
 }

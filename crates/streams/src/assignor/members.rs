@@ -1,6 +1,7 @@
 //! What the members of a group have told their leader.
 
-use super::process::{Lag, ProcessId, Processes, Work};
+use super::lags::{Lag, Lags};
+use super::process::{ProcessId, Processes, Work};
 use crate::formats::group::{
     LATEST_OFFSET, LATEST_VERSION, MemberSubscription, OfVersion, SHUTDOWN_REQUESTED, TaskId,
     UNKNOWN_OFFSET_SUM,
@@ -74,14 +75,15 @@ impl Members {
         indexes
     }
 
-    /// The processes, with what they lag in stateful tasks. Without the ends of changelogs those that say how much they
+    /// The processes, and what they lag in stateful tasks. Without the ends of changelogs those that say how much they
     /// have lag by as much less.
     pub(super) fn processes(
         &self,
         work: &Work,
         end_offset_sums: Option<&BTreeMap<TaskId, i64>>,
-    ) -> Processes {
+    ) -> (Processes, Lags) {
         let mut processes = Processes::new();
+        let mut lags = Lags::new(end_offset_sums.cloned().unwrap_or_default());
         for thread in &self.threads {
             let process = processes.entry(thread.process).or_default();
             process.threads += 1;
@@ -94,19 +96,11 @@ impl Members {
                 }
                 let end =
                     end_offset_sums.map_or(i64::MAX, |ends| ends.get(task).copied().unwrap_or(0));
-                let lag = lag(*sum, end);
-                let known = process.lags.entry(*task).or_insert(lag);
-                *known = lag.min(*known);
+                lags.note(*task, thread.process, lag(*sum, end));
             }
         }
-        for process in processes.values_mut() {
-            for task in &work.stateful {
-                if let Some(end) = end_offset_sums.and_then(|ends| ends.get(task)) {
-                    process.lags.entry(*task).or_insert(Lag::Records(*end));
-                }
-            }
-        }
-        processes
+        lags.set_process_count(processes.len());
+        (processes, lags)
     }
 }
 

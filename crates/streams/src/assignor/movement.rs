@@ -1,8 +1,10 @@
 //! Tasks whose process has not caught up: they run or stand by elsewhere until it has, and it warms up meanwhile.
 
-use super::process::{Process, ProcessId, Processes, Settings, least_loaded};
+use super::lags::{Lag, Lags};
+use super::loads::Loads;
+use super::process::{Process, ProcessId, Processes, Settings};
 use crate::formats::group::TaskId;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Who warms up, and how many more may.
 pub(super) struct Warmups {
@@ -40,24 +42,30 @@ struct Movement {
 /// Moves active tasks to where they can run now. True when there was one.
 pub(super) fn of_active_tasks(
     processes: &mut Processes,
+    lags: &Lags,
     settings: &Settings,
     warmups: &mut Warmups,
 ) -> bool {
-    let movements = movements(processes, settings, |process| &process.active, |_| true);
+    let movements = movements(
+        processes,
+        lags,
+        settings,
+        |process| &process.active,
+        |_| true,
+    );
+    let mut loads = Loads::new(processes, |process| process.active.len());
+    let standing_by = standing_by(processes);
     let mut has_moved = false;
     for Movement {
         task, destination, ..
     } in movements
     {
-        let is_better = |process: &Process| process.lag(task) < processes[&destination].lag(task);
-        let load = |process: &Process| process.active.len();
-        let caught_up = |process: &Process| process.is_caught_up(task, settings);
-        let follows = |process: &Process| process.standby.contains(&task);
-        let source = least_loaded(processes, load, |process| {
-            caught_up(process) && follows(process)
-        })
-        .or_else(|| least_loaded(processes, load, caught_up))
-        .or_else(|| least_lagging(processes, task, is_better));
+        let follows = standing_by.get(&task).into_iter().flatten().copied();
+        let is_caught_up = |id: &ProcessId| lags.of(task, *id).is_caught_up(settings);
+        let source = loads
+            .least_of(follows.filter(is_caught_up))
+            .or_else(|| least_loaded(&loads, lags, settings, task, |_| true))
+            .or_else(|| least_lagging(processes, lags, (task, destination), |_| true));
         let Some(source) = source else { continue };
         has_moved = true;
         let mut is_swap = false;
@@ -74,6 +82,8 @@ pub(super) fn of_active_tasks(
                 warmups.warm_up(task, destination, process);
             }
         }
+        loads.update(processes, source);
+        loads.update(processes, destination);
     }
     has_moved
 }
@@ -81,29 +91,26 @@ pub(super) fn of_active_tasks(
 /// Moves standby tasks to where their state is. True when there was one.
 pub(super) fn of_standby_tasks(
     processes: &mut Processes,
+    lags: &Lags,
     settings: &Settings,
     warmups: &mut Warmups,
 ) -> bool {
-    let following = warmups.following.clone();
     let movements = movements(
         processes,
+        lags,
         settings,
         |process| &process.standby,
-        |placed| !following.contains(&placed),
+        |placed| !warmups.following.contains(&placed),
     );
+    let mut loads = Loads::new(processes, Process::task_count);
     let mut has_moved = false;
     for Movement {
         task, destination, ..
     } in movements
     {
-        let is_free = |process: &Process| !process.has(task);
-        let is_better = |process: &Process| {
-            is_free(process) && process.lag(task) < processes[&destination].lag(task)
-        };
-        let source = least_loaded(processes, Process::task_count, |process| {
-            is_free(process) && process.is_caught_up(task, settings)
-        })
-        .or_else(|| least_lagging(processes, task, is_better));
+        let is_free = |id: ProcessId| !processes[&id].has(task);
+        let source = least_loaded(&loads, lags, settings, task, is_free)
+            .or_else(|| least_lagging(processes, lags, (task, destination), is_free));
         let Some(source) = source else { continue };
         has_moved = true;
         if let Some(process) = processes.get_mut(&source) {
@@ -113,12 +120,26 @@ pub(super) fn of_standby_tasks(
             process.standby.remove(&task);
             warmups.warm_up(task, destination, process);
         }
+        loads.update(processes, source);
+        loads.update(processes, destination);
     }
     has_moved
 }
 
+/// The processes that follow each task.
+fn standing_by(processes: &Processes) -> BTreeMap<TaskId, Vec<ProcessId>> {
+    let mut standing_by: BTreeMap<TaskId, Vec<ProcessId>> = BTreeMap::new();
+    for (id, process) in processes {
+        for task in &process.standby {
+            standing_by.entry(*task).or_default().push(*id);
+        }
+    }
+    standing_by
+}
+
 fn movements(
     processes: &Processes,
+    lags: &Lags,
     settings: &Settings,
     tasks: fn(&Process) -> &BTreeSet<TaskId>,
     is_movable: impl Fn((TaskId, ProcessId)) -> bool,
@@ -126,13 +147,9 @@ fn movements(
     let mut movements: Vec<Movement> = Vec::new();
     for (id, process) in processes {
         for task in tasks(process) {
-            let caught_up_count = processes
-                .values()
-                .filter(|process| process.is_caught_up(*task, settings))
-                .count();
-            if !process.is_caught_up(*task, settings) && is_movable((*task, *id)) {
+            if !lags.of(*task, *id).is_caught_up(settings) && is_movable((*task, *id)) {
                 movements.push(Movement {
-                    caught_up_count,
+                    caught_up_count: lags.count_caught_up(*task, settings),
                     task: *task,
                     destination: *id,
                 });
@@ -143,15 +160,40 @@ fn movements(
     movements
 }
 
-/// The eligible process that lags least.
+/// The least loaded of the eligible processes that have caught up.
+fn least_loaded(
+    loads: &Loads,
+    lags: &Lags,
+    settings: &Settings,
+    task: TaskId,
+    is_eligible: impl Fn(ProcessId) -> bool,
+) -> Option<ProcessId> {
+    if lags.untold(task).is_caught_up(settings) {
+        return loads.least(|id| is_eligible(id) && lags.of(task, id).is_caught_up(settings));
+    }
+    let told = lags.told(task);
+    let caught_up = told.filter(|(id, lag)| lag.is_caught_up(settings) && is_eligible(*id));
+    loads.least_of(caught_up.map(|(id, _)| id))
+}
+
+/// The eligible process that lags least, and less than where the task was meant to be.
 fn least_lagging(
     processes: &Processes,
-    task: TaskId,
-    is_eligible: impl Fn(&Process) -> bool,
+    lags: &Lags,
+    (task, destination): (TaskId, ProcessId),
+    is_eligible: impl Fn(ProcessId) -> bool,
 ) -> Option<ProcessId> {
-    processes
-        .iter()
-        .filter(|(_, process)| is_eligible(process))
-        .min_by_key(|(_, process)| process.lag(task))
-        .map(|(id, _)| *id)
+    let least: Lag = lags.of(task, destination);
+    let told = lags.told(task).filter(|(id, _)| is_eligible(*id));
+    // All that have told nothing lag the same: the first of them stands for all.
+    let mut ids = processes.keys().copied();
+    let untold = lags.untold(task);
+    let first_untold = match untold < least {
+        true => ids.find(|id| !lags.has_told(task, *id) && is_eligible(*id)),
+        false => None,
+    };
+    told.chain(first_untold.map(|id| (id, untold)))
+        .filter(|(_, lag)| *lag < least)
+        .min_by_key(|(id, lag)| (*lag, *id))
+        .map(|(id, _)| id)
 }

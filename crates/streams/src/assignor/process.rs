@@ -41,17 +41,6 @@ impl PartialOrd for ProcessId {
     }
 }
 
-/// How far a process is behind the end of a task's changelogs; who has less comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Lag {
-    /// The task runs there.
-    Running,
-    /// It misses so many records.
-    Records(i64),
-    /// The process does not know.
-    Unknown,
-}
-
 /// The tasks that there are.
 #[derive(Debug, Default)]
 pub(super) struct Work {
@@ -81,8 +70,6 @@ impl Work {
 pub(super) struct Process {
     /// How many members it has, which is its capacity.
     pub(super) threads: usize,
-    /// What it lags in stateful tasks.
-    pub(super) lags: BTreeMap<TaskId, Lag>,
     /// Tasks that it runs.
     pub(super) previous_active: BTreeSet<TaskId>,
     /// Tasks that it is given to run.
@@ -95,21 +82,6 @@ pub(super) struct Process {
 pub(super) type Processes = BTreeMap<ProcessId, Process>;
 
 impl Process {
-    /// What it lags in a task.
-    pub(super) fn lag(&self, task: TaskId) -> Lag {
-        self.lags.get(&task).copied().unwrap_or(Lag::Unknown)
-    }
-
-    /// Whether it could run a task at once.
-    pub(super) fn is_caught_up(&self, task: TaskId, settings: &Settings) -> bool {
-        match self.lag(task) {
-            _ if settings.acceptable_recovery_lag == i64::MAX => true,
-            Lag::Running => true,
-            Lag::Records(count) => count <= settings.acceptable_recovery_lag,
-            Lag::Unknown => false,
-        }
-    }
-
     /// Whether it is given a task already.
     pub(super) fn has(&self, task: TaskId) -> bool {
         self.active.contains(&task) || self.standby.contains(&task)
@@ -119,26 +91,4 @@ impl Process {
     pub(super) fn task_count(&self) -> usize {
         self.active.len() + self.standby.len()
     }
-}
-
-/// Compares counts in proportion to threads.
-pub(super) fn compare_loads(
-    (one, one_threads): (usize, usize),
-    (other, other_threads): (usize, usize),
-) -> Ordering {
-    (one * other_threads).cmp(&(other * one_threads))
-}
-
-/// The process that has the least of what is counted, of those that are eligible.
-pub(super) fn least_loaded(
-    processes: &Processes,
-    count: impl Fn(&Process) -> usize,
-    is_eligible: impl Fn(&Process) -> bool,
-) -> Option<ProcessId> {
-    let load = |process: &Process| (count(process), process.threads);
-    processes
-        .iter()
-        .filter(|(_, process)| is_eligible(process))
-        .min_by(|(_, one), (_, other)| compare_loads(load(one), load(other)))
-        .map(|(id, _)| *id)
 }

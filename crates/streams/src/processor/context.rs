@@ -1,6 +1,6 @@
 //! What the nodes and stores of a task share while a record passes through.
 
-use super::{ErrorContext, HandlerResponse, Handlers, Schedules};
+use super::{ErrorContext, HandlerResponse, Handlers, Schedules, UpgradeFrom};
 use crate::error::{BoxError, Failure, FailureKind, Place, StreamsError};
 use crate::headers::Headers;
 use crate::record::RecordContext;
@@ -109,6 +109,14 @@ pub struct TaskMetrics {
     pub processed_records: u64,
     /// Records that no result came of: null keys, late ones, ones that a handler let pass.
     pub dropped_records: u64,
+    /// Records that were processed while an input had none, which was not waited for any longer.
+    pub enforced_processing_count: u64,
+    /// Calls of punctuators.
+    pub punctuated_count: u64,
+    /// How far the timestamps of records were behind stream time, added up.
+    pub lateness_sum_ms: u64,
+    /// The most that one was.
+    pub lateness_max_ms: u64,
 }
 
 /// How often by the clock operators look for results that time has made final: looking costs more than a record.
@@ -162,6 +170,8 @@ pub struct TaskContext {
     pub partition_counts: BTreeMap<Arc<str>, i32>,
     /// How often operators look for results that time has made final.
     pub emit_intervals: EmitIntervals,
+    /// What other instances have, while the application is upgraded.
+    pub upgrade_from: Option<UpgradeFrom>,
     /// A node has asked for a commit.
     pub commit_requested: bool,
     /// By the name of a store of windows: those that close until then have given their final results. Committed with
@@ -205,6 +215,7 @@ impl TaskContext {
             metrics: TaskMetrics::default(),
             partition_counts: BTreeMap::new(),
             emit_intervals: EmitIntervals::default(),
+            upgrade_from: None,
             commit_requested: false,
             emitted_close_times_ms: BTreeMap::new(),
             schedules: Schedules::default(),

@@ -4,7 +4,7 @@ use super::TaskContext;
 use crate::error::Failure;
 use crate::record::{Data, Record};
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -43,6 +43,7 @@ pub(crate) trait Node<K, V>: NodeLife {
 /// The way to a child of a node.
 pub(crate) struct Link<K, V> {
     name: Arc<str>,
+    count: Rc<Cell<u64>>,
     node: Rc<RefCell<dyn Node<K, V>>>,
 }
 
@@ -50,6 +51,7 @@ impl<K, V> Clone for Link<K, V> {
     fn clone(&self) -> Self {
         Self {
             name: Arc::clone(&self.name),
+            count: Rc::clone(&self.count),
             node: Rc::clone(&self.node),
         }
     }
@@ -59,6 +61,7 @@ impl<K, V> Link<K, V> {
     /// Gives `record` to the child. What the child cannot process is asked of the processing handler here, so that it
     /// is the innermost node which reports it, and only this branch's record that is dropped.
     fn process(&self, context: &mut TaskContext, record: Record<K, V>) -> Result<(), Failure> {
+        self.count.set(self.count.get() + 1);
         let enclosing = context.enter(&self.name, record.timestamp_ms, &record.headers);
         let processed = self.node.borrow_mut().process(context, record);
         let processed = context.handled(processed);
@@ -143,17 +146,28 @@ pub(crate) struct BuiltNode {
     /// A `Link<K, V>` to it, of the types that it takes.
     pub(crate) link: Box<dyn Any>,
     pub(crate) life: Rc<RefCell<dyn NodeLife>>,
+    /// How many records it was given.
+    pub(crate) count: Rc<Cell<u64>>,
+}
+
+/// How many records a node was given.
+pub(crate) struct NodeCount {
+    pub(crate) name: Arc<str>,
+    pub(crate) count: u64,
 }
 
 impl BuiltNode {
     pub(crate) fn new<K: Data, V: Data>(name: &Arc<str>, node: impl Node<K, V> + 'static) -> Self {
         let node = Rc::new(RefCell::new(node));
+        let count: Rc<Cell<u64>> = Rc::default();
         Self {
             link: Box::new(Link::<K, V> {
                 name: Arc::clone(name),
+                count: Rc::clone(&count),
                 node: Rc::<RefCell<_>>::clone(&node) as Rc<RefCell<dyn Node<K, V>>>,
             }),
             life: node,
+            count,
         }
     }
 }

@@ -57,6 +57,11 @@ impl Schedules {
             .retain(|scheduled| scheduled.schedule != schedule);
     }
 
+    /// Whether no node has asked for a call.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.scheduled.is_empty()
+    }
+
     /// The next call that is due at `now_ms`, earliest first: its node and itself. Times that were missed are skipped:
     /// the next one is on the grid of the interval, after `now_ms`.
     pub(crate) fn poll_due(

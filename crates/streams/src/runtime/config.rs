@@ -1,9 +1,10 @@
 //! What an application configures, under Kafka Streams' names.
 
 use super::kafka_streams::client_error;
-use super::{ClientOverrides, Pairs};
+use super::process_id::ProcessId;
+use super::{ClientOverrides, HostInfo, Pairs, RecordingLevel};
 use crate::error::StreamsError;
-use crate::processor::Handlers;
+use crate::processor::{Handlers, UpgradeFrom};
 use riverrun_client::ClientConfig;
 use riverrun_client::admin::AdminConfig;
 use riverrun_client::consumer::ConsumerConfig;
@@ -91,6 +92,15 @@ pub struct StreamsConfig {
     pub acceptable_recovery_lag: i64,
     /// `probing.rebalance.interval.ms`: how often the group looks whether instances have caught up.
     pub probing_rebalance_interval_ms: i64,
+    /// `upgrade.from`: what other instances have while the application is upgraded, which may not read what this
+    /// version writes: up to 3.4 changes of tables go to repartition topics in two records, and up to 3.3 foreign-key
+    /// joins do not tell the partition of the left record.
+    pub upgrade_from: Option<UpgradeFrom>,
+    /// `metrics.recording.level`.
+    pub metrics_recording_level: RecordingLevel,
+    /// `application.server`: where this instance answers what others ask it of its stores, as the application does
+    /// that.
+    pub application_server: Option<HostInfo>,
     /// Settings of single kinds of clients, and of internal topics: those with prefixes.
     pub overrides: ClientOverrides,
     /// The three exception handlers.
@@ -138,6 +148,9 @@ impl StreamsConfig {
             max_warmup_replicas: 2,
             acceptable_recovery_lag: 10_000,
             probing_rebalance_interval_ms: 600_000,
+            upgrade_from: None,
+            metrics_recording_level: RecordingLevel::Info,
+            application_server: None,
             overrides: ClientOverrides::default(),
             handlers: Handlers::default(),
         })
@@ -170,6 +183,14 @@ impl StreamsConfig {
             config.isolation_level = wanted;
         }
         Ok(())
+    }
+
+    /// With which the names of the threads and clients of a process begin.
+    pub(super) fn client_id(&self, process_id: ProcessId) -> String {
+        match self.client.client_id == ClientConfig::default().client_id {
+            true => format!("{}-{process_id}", self.application_id),
+            false => self.client.client_id.clone(),
+        }
     }
 
     /// The configuration of admin clients.

@@ -1,5 +1,6 @@
 //! The state directory of an application: one process at a time, a directory for each task.
 
+use super::process_id::ProcessId;
 use crate::error::StreamsError;
 use crate::processor::TaskId;
 use std::collections::BTreeSet;
@@ -31,6 +32,14 @@ impl StateDirectory {
         })?;
         remove_wiped(&path).map_err(|error| failed(&error))?;
         Ok(Self { path, _lock: lock })
+    }
+
+    /// The id of this process, which is the one of the process before that used the directory.
+    pub(super) fn process_id(&self) -> Result<ProcessId, StreamsError> {
+        let mut new = [0; 16];
+        getrandom::fill(&mut new)
+            .map_err(|error| StreamsError::Other(format!("no random process id: {error}")))?;
+        ProcessId::keep(&self.path, new).map_err(|error| failed(&self.path, &error))
     }
 
     /// The directory of a task.

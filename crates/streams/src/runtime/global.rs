@@ -4,12 +4,14 @@
 //! other threads read the same rows (`SharedRows`). What comes again after a crash goes through the processors again.
 
 use super::StreamsConfig;
+use super::clock::now_ms;
 use super::directory::StateDirectory;
-use super::kafka_streams::{Shared, State, client_error};
+use super::kafka_streams::{State, client_error};
 use super::output::topic_partition;
+use super::preparation::Preparation;
 use super::records::{batches, raw};
+use super::shared::Shared;
 use super::thread::{auxiliary_consumer, isolation};
-use super::worker::now_ms;
 use crate::error::StreamsError;
 use crate::processor::{Handlers, LogAndFail, TaskId};
 use crate::state::{SharedRows, StateStore, TaskStorage};
@@ -33,10 +35,11 @@ pub(super) const GLOBAL: TaskId = TaskId {
 pub(super) struct GlobalSetup {
     /// Its place among the states of the threads.
     pub(super) index: usize,
+    /// With which the names of the instance's threads and clients begin.
+    pub(super) client_id: Arc<str>,
     pub(super) topology: Arc<Topology>,
     pub(super) config: Arc<StreamsConfig>,
-    /// How many partitions the topics have.
-    pub(super) counts: BTreeMap<Arc<str>, i32>,
+    pub(super) preparation: Arc<Preparation>,
     pub(super) directory: Arc<StateDirectory>,
     pub(super) shared: Arc<Shared>,
     pub(super) rows: SharedRows,
@@ -88,6 +91,7 @@ async fn live(
     restored: &mpsc::Sender<Result<(), StreamsError>>,
     is_restored: &mut bool,
 ) -> Result<(), StreamsError> {
+    setup.preparation.attempt().await?;
     let mut thread = GlobalThread::open(setup)?;
     if thread.is_cut().await? {
         thread = thread.begin_anew().await?;
@@ -100,10 +104,9 @@ async fn live(
 impl GlobalThread {
     fn open(setup: GlobalSetup) -> Result<Self, StreamsError> {
         let config = &setup.config;
-        let name = format!("{}-GlobalStreamThread", config.application_id);
         let consumer = auxiliary_consumer(
             config,
-            &format!("{name}-consumer"),
+            &format!("{}-global-consumer", setup.client_id),
             isolation(config),
             &config.overrides.global_consumer,
         )?;
@@ -126,7 +129,7 @@ impl GlobalThread {
             .topology
             .instantiate(&application_id, &whole, GLOBAL, &storage, &none)?;
         check_shared(&setup.rows, built.stores.keys())?;
-        let inputs = inputs(&built.sources, &setup.counts);
+        let inputs = inputs(&built.sources, setup.preparation.counts());
         let filled = topic_of
             .into_iter()
             .flat_map(|(topic, stores)| {
@@ -156,7 +159,13 @@ impl GlobalThread {
         let filled = self.filled.iter().enumerate();
         filled
             .flat_map(|(index, Filled { topic, .. })| {
-                let count = self.setup.counts.get(topic).copied().unwrap_or(0);
+                let count = self
+                    .setup
+                    .preparation
+                    .counts()
+                    .get(topic)
+                    .copied()
+                    .unwrap_or(0);
                 (0..count).map(move |partition| (topic_partition(topic, partition), index))
             })
             .collect()

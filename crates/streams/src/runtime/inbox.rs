@@ -2,16 +2,26 @@
 
 use crate::processor::TaskId;
 use crate::task::Task;
+use crate::topology::BuiltTask;
 use parking_lot::Mutex;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use tokio::sync::Notify;
 
 /// How many questions may wait for a thread.
 pub(super) const MAX_WAITING: usize = 1024;
 
-/// Something to be asked of the tasks of a thread that process. Dropped unasked when the thread ends.
-pub(super) type Question = Box<dyn FnOnce(&BTreeMap<TaskId, Task>) + Send>;
+/// Something to be asked of the tasks of a thread. Dropped unasked when the thread ends.
+pub(super) type Question = Box<dyn FnOnce(&Asked<'_>) + Send>;
+
+/// The tasks of a thread that can be asked.
+pub(super) struct Asked<'a> {
+    /// Those that process.
+    pub(super) tasks: &'a BTreeMap<TaskId, Task>,
+    /// Those that stand by.
+    pub(super) standbys: &'a BTreeMap<TaskId, BuiltTask>,
+}
 
 /// The questions that wait for a thread.
 #[derive(Default)]
@@ -42,16 +52,25 @@ impl Inbox {
         true
     }
 
+    /// Whether the thread that calls is the one that answers.
+    pub(super) fn is_answered_here(self: &Arc<Self>) -> bool {
+        ANSWERED.with_borrow(|answered| {
+            answered
+                .upgrade()
+                .is_some_and(|inbox| Arc::ptr_eq(&inbox, self))
+        })
+    }
+
     /// Waits until questions have come.
     pub(super) async fn wait(&self) {
         self.came.notified().await;
     }
 
     /// Answers those that wait.
-    pub(super) fn answer(&self, tasks: &BTreeMap<TaskId, Task>) {
+    pub(super) fn answer(&self, asked: &Asked<'_>) {
         let questions = std::mem::take(&mut self.waiting.lock().questions);
         for question in questions {
-            question(tasks);
+            question(asked);
         }
     }
 
@@ -64,7 +83,20 @@ impl Inbox {
 }
 
 /// Held by the thread that answers: whichever way it ends, nobody waits for it any longer.
-pub(super) struct Answering(pub(super) Arc<Inbox>);
+pub(super) struct Answering(Arc<Inbox>);
+
+thread_local! {
+    /// Whose questions this thread answers.
+    static ANSWERED: RefCell<Weak<Inbox>> = const { RefCell::new(Weak::new()) };
+}
+
+impl Answering {
+    /// From now on this thread answers.
+    pub(super) fn here(inbox: &Arc<Inbox>) -> Self {
+        ANSWERED.set(Arc::downgrade(inbox));
+        Self(Arc::clone(inbox))
+    }
+}
 
 impl Drop for Answering {
     fn drop(&mut self) {

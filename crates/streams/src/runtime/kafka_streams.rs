@@ -5,7 +5,12 @@ use super::global::{self, GlobalSetup};
 use super::inbox::Inbox;
 use super::kept::note_kept;
 use super::listeners::{Listeners, StandbyUpdateListener, StateRestoreListener};
+use super::metadata::{Hosts, Located};
+use super::metrics::{Registry, StreamsMetrics};
+use super::preparation::Preparation;
+use super::process_id::ProcessId;
 use super::queries::{InvalidStateStore, Queried, QueryableStore};
+use super::shared::Shared;
 use super::task_registry::TaskRegistry;
 use super::thread::{StreamThread, ThreadSetup};
 use super::topics::ApplicationTopics;
@@ -15,11 +20,11 @@ use crate::state::SharedRows;
 use crate::topology::Topology;
 use parking_lot::Mutex;
 use riverrun_client::ErrorCode;
-use riverrun_client::admin::Admin;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
@@ -64,24 +69,28 @@ pub struct KafkaStreams {
     listeners: Listeners,
     /// Once it is started.
     queried: Option<Queried>,
+    located: Option<Located>,
+    metrics: StreamsMetrics,
     shared: Arc<Shared>,
+    /// Nothing comes here, and it is at its end when no thread runs any more.
+    ended: Option<Mutex<mpsc::Receiver<()>>>,
 }
 
-/// Hears of the new state and the one before.
-type StateListener = Box<dyn Fn(State, State) + Send + Sync>;
+/// What the threads of an instance share.
+struct Parts {
+    topics: Arc<ApplicationTopics>,
+    preparation: Arc<Preparation>,
+    directory: Arc<StateDirectory>,
+    process_id: ProcessId,
+    client_id: Arc<str>,
+    hosts: Arc<Hosts>,
+    global_rows: SharedRows,
+    metrics: Arc<Registry>,
+    registry: Arc<TaskRegistry>,
+}
 
-/// What the instance and its threads share.
-pub(super) struct Shared {
-    /// The state of each thread.
-    threads: Mutex<Vec<State>>,
-    /// How many of these are stream threads; the global thread comes after them.
-    stream_threads: AtomicUsize,
-    state: watch::Sender<State>,
-    listener: Mutex<Option<StateListener>>,
-    errors: Mutex<Vec<StreamsError>>,
-    pub(super) shutdown: AtomicBool,
-    /// Whether all members of the group are to end.
-    pub(super) ends_application: AtomicBool,
+fn thread_name(client_id: &str, index: usize) -> Arc<str> {
+    Arc::from(format!("{client_id}-StreamThread-{}", index + 1))
 }
 
 impl fmt::Debug for KafkaStreams {
@@ -90,61 +99,6 @@ impl fmt::Debug for KafkaStreams {
             .field("application_id", &self.config.application_id)
             .field("state", &self.state())
             .finish_non_exhaustive()
-    }
-}
-
-impl Shared {
-    /// A thread stands here now; the instance's state follows from all of them.
-    pub(super) fn set(&self, thread: usize, state: State) {
-        let mut threads = self.threads.lock();
-        threads[thread] = state;
-        let of_all = |state| threads.iter().all(|thread| *thread == state);
-        let any = |state| threads.contains(&state);
-        let state = if any(State::Error) {
-            State::Error
-        } else if of_all(State::NotRunning) {
-            State::NotRunning
-        } else if self.shutdown.load(Ordering::Relaxed) {
-            State::PendingShutdown
-        } else if of_all(State::Running) {
-            State::Running
-        } else {
-            State::Rebalancing
-        };
-        drop(threads);
-        self.change(state);
-    }
-
-    /// The instance stands here now.
-    fn change(&self, state: State) {
-        let mut before = state;
-        let has_changed = self.state.send_if_modified(|told| {
-            before = std::mem::replace(told, state);
-            before != state
-        });
-        if let (true, Some(listener)) = (has_changed, &*self.listener.lock()) {
-            listener(state, before);
-        }
-    }
-
-    /// Whether the instance was asked to end and no stream thread runs any more.
-    pub(super) fn have_stream_threads_ended(&self) -> bool {
-        let count = self.stream_threads.load(Ordering::Relaxed);
-        self.shutdown.load(Ordering::Relaxed)
-            && self
-                .threads
-                .lock()
-                .iter()
-                .take(count)
-                .all(|state| matches!(state, State::NotRunning | State::Error))
-    }
-
-    pub(super) fn fail(&self, thread: usize, error: StreamsError) {
-        tracing::error!(%error, "a stream thread has failed");
-        self.errors.lock().push(error);
-        // The default of the uncaught exception handler: the other threads end too.
-        self.shutdown.store(true, Ordering::Relaxed);
-        self.set(thread, State::Error);
     }
 }
 
@@ -158,22 +112,17 @@ impl KafkaStreams {
             global_thread: None,
             listeners: Listeners::default(),
             queried: None,
-            shared: Arc::new(Shared {
-                threads: Mutex::new(Vec::new()),
-                stream_threads: AtomicUsize::new(0),
-                state: watch::Sender::new(State::Created),
-                listener: Mutex::new(None),
-                errors: Mutex::new(Vec::new()),
-                shutdown: AtomicBool::new(false),
-                ends_application: AtomicBool::new(false),
-            }),
+            located: None,
+            metrics: StreamsMetrics::default(),
+            shared: Arc::default(),
+            ended: None,
         }
     }
 
-    /// Calls `listener` with the new state and the one before, whenever the state changes. Stream threads call it, so
-    /// it must not wait.
+    /// Calls `listener` with the new state and the one before, whenever the state changes: in the order of the changes,
+    /// one at a time. Stream threads call it, so it must not wait.
     pub fn set_state_listener(&mut self, listener: impl Fn(State, State) + Send + Sync + 'static) {
-        *self.shared.listener.lock() = Some(Box::new(listener));
+        self.shared.listen(Arc::new(listener));
     }
 
     /// Tells a listener how stores of active tasks are restored; before the start.
@@ -186,89 +135,127 @@ impl KafkaStreams {
         self.listeners.standby = Arc::new(listener);
     }
 
-    /// Makes the internal topics, unless the broker does (`group.protocol` = `streams`), and starts the threads.
+    /// Starts the threads, and does not wait for brokers: the threads look at the input topics, make the internal ones,
+    /// unless the broker does (`group.protocol` = `streams`), and take up their tasks as soon as brokers answer. What is
+    /// wrong with topics ends the instance, and `KafkaStreams::errors` tells. Only global tables are waited for, until
+    /// they have what their topics have.
     ///
     /// # Errors
-    /// An input topic does not exist, an internal topic cannot be made or has another number of partitions, or another
-    /// process uses the state directory.
+    /// The topology has nothing to do, another process uses the state directory, or a global table cannot be filled.
     pub fn start(&mut self) -> Result<(), StreamsError> {
         if self.state() != State::Created {
             return Err(StreamsError::Other(
                 "the instance has been started before; make another one".to_owned(),
             ));
         }
-        let topics = ApplicationTopics::of(&self.topology, &self.config)?;
+        let topics = Arc::new(ApplicationTopics::of(&self.topology, &self.config)?);
         self.check_work(&topics)?;
-        let counts = self.create_topics(&topics)?;
-        let directory = Arc::new(StateDirectory::open(
-            &self.config.state_dir,
-            &self.config.application_id,
-        )?);
+        let directory = StateDirectory::open(&self.config.state_dir, &self.config.application_id)?;
         if let Some(age_ms) = self.config.state_cleanup_dir_max_age_ms {
             directory.remove_older(Duration::from_millis(age_ms), SystemTime::now());
         }
-        let mut process_id = [0; 16];
-        getrandom::fill(&mut process_id)
-            .map_err(|error| StreamsError::Other(format!("no random process id: {error}")))?;
         // A topology of global tables alone has nothing for stream threads to do.
         let count = match topics.has_no_tasks() && !topics.globals.is_empty() {
             true => 0,
             false => self.config.num_stream_threads,
         };
         let has_global_thread = !topics.globals.is_empty();
-        *self.shared.threads.lock() =
-            vec![State::Rebalancing; count + usize::from(has_global_thread)];
-        self.shared.stream_threads.store(count, Ordering::Relaxed);
-        self.shared.change(State::Rebalancing);
-        let global_rows = SharedRows::default();
+        let (alive, ended) = mpsc::channel();
+        self.ended = Some(Mutex::new(ended));
+        self.shared.begin(count, usize::from(has_global_thread));
+        let parts = self.parts(&topics, directory, count)?;
+        let inboxes = self.open_inboxes(count, &parts);
         if has_global_thread {
-            self.start_global_thread(GlobalSetup {
+            let setup = GlobalSetup {
                 index: count,
+                client_id: Arc::clone(&parts.client_id),
                 topology: Arc::clone(&self.topology),
                 config: Arc::clone(&self.config),
-                counts: counts.clone(),
-                directory: Arc::clone(&directory),
+                preparation: Arc::clone(&parts.preparation),
+                directory: Arc::clone(&parts.directory),
                 shared: Arc::clone(&self.shared),
-                rows: global_rows.clone(),
-            })?;
-        }
-        let inboxes = self.open_inboxes(count, &global_rows);
-        let topics = Arc::new(topics);
-        let registry = Arc::new(TaskRegistry::default());
-        for (index, inbox) in inboxes.into_iter().enumerate() {
-            let setup = ThreadSetup {
-                index,
-                topology: Arc::clone(&self.topology),
-                config: Arc::clone(&self.config),
-                topics: Arc::clone(&topics),
-                counts: counts.clone(),
-                directory: Arc::clone(&directory),
-                shared: Arc::clone(&self.shared),
-                process_id,
-                global_rows: global_rows.clone(),
-                registry: Arc::clone(&registry),
-                listeners: self.listeners.clone(),
-                inbox,
+                rows: parts.global_rows.clone(),
             };
+            self.start_global_thread(setup, alive.clone())?;
+        }
+        for (index, inbox) in inboxes.into_iter().enumerate() {
+            let setup = self.thread_setup(&parts, index, inbox);
             if index == 0 {
                 note_kept(&setup);
             }
-            let name = format!("{}-StreamThread-{}", self.config.application_id, index + 1);
             let shared = Arc::clone(&self.shared);
-            let thread = spawn(name, (shared, index), move || StreamThread::run(setup))?;
+            let name = setup.name.to_string();
+            let run = move || StreamThread::run(setup);
+            let thread = spawn(name, (shared, index), alive.clone(), run)?;
             self.threads.push(thread);
         }
         Ok(())
     }
 
+    /// What `count` stream threads are to share.
+    fn parts(
+        &mut self,
+        topics: &Arc<ApplicationTopics>,
+        directory: StateDirectory,
+        count: usize,
+    ) -> Result<Parts, StreamsError> {
+        let process_id = directory.process_id()?;
+        let client_id: Arc<str> = Arc::from(self.config.client_id(process_id));
+        let parts = Parts {
+            topics: Arc::clone(topics),
+            preparation: Arc::new(Preparation::new(topics, &self.config, &self.shared)),
+            directory: Arc::new(directory),
+            process_id,
+            hosts: Arc::default(),
+            global_rows: SharedRows::default(),
+            metrics: Arc::new(Registry::new(
+                &client_id,
+                process_id.to_string(),
+                (&self.topology, &self.config, &self.shared),
+                (0..count).map(|index| thread_name(&client_id, index)),
+            )),
+            registry: Arc::default(),
+            client_id,
+        };
+        self.metrics = StreamsMetrics(Some(Arc::clone(&parts.metrics)));
+        self.located = Some(Located {
+            topology: Arc::clone(&self.topology),
+            application_id: Arc::from(self.config.application_id.as_str()),
+            own: self.config.application_server.clone(),
+            hosts: Arc::clone(&parts.hosts),
+            preparation: Arc::clone(&parts.preparation),
+        });
+        Ok(parts)
+    }
+
+    fn thread_setup(&self, parts: &Parts, index: usize, inbox: Arc<Inbox>) -> ThreadSetup {
+        ThreadSetup {
+            index,
+            name: thread_name(&parts.client_id, index),
+            metrics: parts.metrics.of_thread(index),
+            topology: Arc::clone(&self.topology),
+            config: Arc::clone(&self.config),
+            topics: Arc::clone(&parts.topics),
+            preparation: Arc::clone(&parts.preparation),
+            directory: Arc::clone(&parts.directory),
+            shared: Arc::clone(&self.shared),
+            process_id: parts.process_id,
+            global_rows: parts.global_rows.clone(),
+            registry: Arc::clone(&parts.registry),
+            hosts: Arc::clone(&parts.hosts),
+            listeners: self.listeners.clone(),
+            inbox,
+        }
+    }
+
     /// Where queries are left for each of `count` stream threads.
-    fn open_inboxes(&mut self, count: usize, global_rows: &SharedRows) -> Vec<Arc<Inbox>> {
+    fn open_inboxes(&mut self, count: usize, parts: &Parts) -> Vec<Arc<Inbox>> {
         let inboxes: Vec<Arc<Inbox>> = (0..count).map(|_| Arc::default()).collect();
         self.queried = Some(Queried {
             topology: Arc::clone(&self.topology),
             application_id: Arc::from(self.config.application_id.as_str()),
             inboxes: inboxes.clone(),
-            global_rows: global_rows.clone(),
+            global_rows: parts.global_rows.clone(),
         });
         inboxes
     }
@@ -290,11 +277,17 @@ impl KafkaStreams {
     }
 
     /// Starts the global thread, and waits until its stores have what their topics have.
-    fn start_global_thread(&mut self, setup: GlobalSetup) -> Result<(), StreamsError> {
-        let (told, restored) = std::sync::mpsc::channel();
-        let name = format!("{}-GlobalStreamThread", self.config.application_id);
+    fn start_global_thread(
+        &mut self,
+        setup: GlobalSetup,
+        alive: mpsc::Sender<()>,
+    ) -> Result<(), StreamsError> {
+        let (told, restored) = mpsc::channel();
+        let name = format!("{}-GlobalStreamThread", setup.client_id);
         let (shared, index) = (Arc::clone(&setup.shared), setup.index);
-        let thread = spawn(name, (shared, index), move || global::run(setup, &told))?;
+        let thread = spawn(name, (shared, index), alive, move || {
+            global::run(setup, &told);
+        })?;
         self.global_thread = Some(thread);
         restored.recv().unwrap_or_else(|_| {
             Err(StreamsError::Other(
@@ -303,39 +296,25 @@ impl KafkaStreams {
         })
     }
 
-    fn create_topics(
-        &self,
-        topics: &ApplicationTopics,
-    ) -> Result<std::collections::BTreeMap<Arc<str>, i32>, StreamsError> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| StreamsError::Other(format!("cannot start a runtime: {error}")))?;
-        runtime.block_on(async {
-            let config = self.config.admin()?;
-            let admin = Admin::new(config).map_err(client_error)?;
-            topics.create(&admin, &self.config).await
-        })
-    }
-
     /// Where the instance stands.
     pub fn state(&self) -> State {
-        *self.shared.state.borrow()
+        self.shared.state()
     }
 
     /// Where the instance stands, as it changes.
     pub fn watch_state(&self) -> watch::Receiver<State> {
-        self.shared.state.subscribe()
+        self.shared.watch()
+    }
+
+    /// What the instance measures, under Kafka Streams' names: a handle for whoever exports it. Nothing before the
+    /// start.
+    pub fn metrics(&self) -> StreamsMetrics {
+        self.metrics.clone()
     }
 
     /// Why threads have failed, in words.
     pub fn errors(&self) -> Vec<String> {
-        self.shared
-            .errors
-            .lock()
-            .iter()
-            .map(ToString::to_string)
-            .collect()
+        self.shared.errors()
     }
 
     /// A store of the tasks that this instance runs, or a global one, to be read from any thread: `S` is the type that
@@ -345,16 +324,8 @@ impl KafkaStreams {
     /// # Errors
     /// The topology has no such store, or the instance does not run.
     pub fn store<S: 'static>(&self, name: &str) -> Result<QueryableStore<S>, InvalidStateStore> {
-        let Some((name, _)) = self.topology.stores.get_key_value(name) else {
-            return Err(InvalidStateStore::Unknown(Arc::from(name)));
-        };
-        let is_running = matches!(self.state(), State::Running | State::Rebalancing);
-        match &self.queried {
-            Some(queried) if is_running => {
-                Ok(QueryableStore::new(Arc::clone(name), queried.clone()))
-            }
-            _ => Err(InvalidStateStore::NotRunning(Arc::clone(name))),
-        }
+        let queried = self.queried(name)?;
+        Ok(QueryableStore::new(Arc::from(name), queried.clone()))
     }
 
     /// Asks every instance of the application to end, this one too, by way of the group. Each ends as by `close`, which
@@ -363,34 +334,80 @@ impl KafkaStreams {
         self.shared.ends_application.store(true, Ordering::Relaxed);
     }
 
-    /// Ends the threads: each commits what it has processed, closes its stores and leaves the group.
+    /// What tells where keys are, if the instance runs.
+    pub(super) fn located(&self) -> Option<&Located> {
+        let is_running = matches!(self.state(), State::Running | State::Rebalancing);
+        self.located.as_ref().filter(|_| is_running)
+    }
+
+    /// What queries of a store need, if there is such a store and the instance runs.
+    pub(super) fn queried(&self, store: &str) -> Result<&Queried, InvalidStateStore> {
+        if !self.topology.stores.contains_key(store) {
+            return Err(InvalidStateStore::Unknown(Arc::from(store)));
+        }
+        let is_running = matches!(self.state(), State::Running | State::Rebalancing);
+        let queried = self.queried.as_ref().filter(|_| is_running);
+        queried.ok_or_else(|| InvalidStateStore::NotRunning(Arc::from(store)))
+    }
+
+    /// Ends the threads, and waits for them: each commits what it has processed, closes its stores and leaves the
+    /// group. A listener, or another function that a stream thread calls, may ask for the end, but does not wait.
     ///
     /// # Errors
     /// The first error of a thread, now or before.
     pub fn close(&mut self) -> Result<(), StreamsError> {
-        self.shared.shutdown.store(true, Ordering::Relaxed);
+        self.end(None).map(|_| ())
+    }
+
+    /// As `close`, but waits no longer than `timeout`. False if threads still run then: they go on to end.
+    ///
+    /// # Errors
+    /// As `close`.
+    pub fn close_within(&mut self, timeout: Duration) -> Result<bool, StreamsError> {
+        self.end(Some(timeout))
+    }
+
+    fn end(&mut self, timeout: Option<Duration>) -> Result<bool, StreamsError> {
+        self.shared.end();
         if matches!(self.state(), State::Rebalancing | State::Running) {
             self.shared.change(State::PendingShutdown);
+        }
+        let this = std::thread::current().id();
+        let threads = self.threads.iter().chain(&self.global_thread);
+        let is_own = threads
+            .into_iter()
+            .any(|thread| thread.thread().id() == this);
+        if is_own || !self.have_ended_within(timeout) {
+            return Ok(false);
         }
         for thread in self.threads.drain(..).chain(self.global_thread.take()) {
             // `spawn` has caught and told a panic.
             let _ = thread.join();
         }
-        let mut errors = self.shared.errors.lock();
-        match errors.is_empty() {
-            true => {
+        match self.shared.take_error() {
+            None => {
                 self.shared.change(State::NotRunning);
-                Ok(())
+                Ok(true)
             }
-            false => Err(errors.remove(0)),
+            Some(error) => Err(error),
         }
+    }
+
+    fn have_ended_within(&self, timeout: Option<Duration>) -> bool {
+        let (Some(ended), Some(timeout)) = (&self.ended, timeout) else {
+            return true;
+        };
+        !matches!(
+            ended.lock().recv_timeout(timeout),
+            Err(RecvTimeoutError::Timeout)
+        )
     }
 }
 
 impl Drop for KafkaStreams {
     /// The threads end as by `close`, but nobody waits for them.
     fn drop(&mut self) {
-        self.shared.shutdown.store(true, Ordering::Relaxed);
+        self.shared.end();
     }
 }
 
@@ -398,9 +415,12 @@ impl Drop for KafkaStreams {
 fn spawn(
     name: String,
     (shared, index): (Arc<Shared>, usize),
+    alive: mpsc::Sender<()>,
     run: impl FnOnce() + Send + 'static,
 ) -> Result<JoinHandle<()>, StreamsError> {
     let run = move || {
+        // Dropped at the end, which is what tells of it.
+        let _alive = alive;
         let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
         if let Err(panicked) = ran {
             shared.fail(index, panic_error(&*panicked));

@@ -2,11 +2,13 @@
 
 use super::ProcessingGuarantee;
 use super::thread::ThreadSetup;
-use super::worker::{changelog_of, offset_sum};
 use crate::error::StreamsError;
 use crate::processor::TaskId;
-use crate::state::{CacheBudget, StoreBuilding, TaskStorage};
+use crate::state::{CacheBudget, StateStore, StoreBuilding, StoreFault, TaskStorage};
+use crate::topology::changelog_topic;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Opens what is in the state directory, once, and notes how far it is. What cannot be opened is left for the task that
@@ -52,4 +54,41 @@ fn kept(setup: &ThreadSetup, task: TaskId) -> Result<i64, StreamsError> {
         store.borrow_mut().close()?;
     }
     Ok(sum)
+}
+
+/// The topic that has the changes of a store, and whether it is an input of the application.
+pub(super) fn changelog_of(setup: &ThreadSetup, store: &Arc<str>) -> Option<(Arc<str>, bool)> {
+    let application_id: Arc<str> = Arc::from(setup.config.application_id.as_str());
+    let definition = setup.topology.stores.get(store)?;
+    if let Some(topic) = &definition.source_topic {
+        return Some((setup.topology.full_topic(&application_id, topic), true));
+    }
+    definition.builder.changelog()?;
+    Some((changelog_topic(&application_id, store), false))
+}
+
+/// How far the stores of a task are that outlive it: the next offsets of their changelogs, added up.
+pub(super) fn offset_sum(
+    setup: &ThreadSetup,
+    task: TaskId,
+    stores: &BTreeMap<Arc<str>, Rc<RefCell<dyn StateStore>>>,
+) -> Result<i64, StreamsError> {
+    let mut sum = 0_i64;
+    for (name, store) in stores {
+        let store = store.borrow();
+        let Some((topic, false)) = changelog_of(setup, name) else {
+            continue;
+        };
+        if store.is_persistent()
+            && let Some(last) = store.committed_offset(&topic, task.partition)?
+        {
+            sum = sum.saturating_add(last + 1);
+        }
+    }
+    Ok(sum)
+}
+
+/// Whether the stores are open elsewhere.
+pub(super) fn is_locked(error: &StreamsError) -> bool {
+    matches!(error.store_fault(), Some(StoreFault::Locked))
 }

@@ -1,11 +1,13 @@
 //! A thread as a member of its application's group: what it tells, what it hears, and what it decides when it leads.
 
 use super::StreamsConfig;
-use super::kafka_streams::{Shared, client_error};
+use super::clock::now_ms;
+use super::kafka_streams::client_error;
+use super::metadata::Hosts;
+use super::shared::Shared;
 use super::task_registry::TaskRegistry;
 use super::thread::{News, ThreadSetup, auxiliary_consumer};
 use super::topics::ApplicationTopics;
-use super::worker::now_ms;
 use crate::assignor::{self, Group, Settings};
 use crate::error::StreamsError;
 use crate::formats::group::{
@@ -22,17 +24,21 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// The longest that a leader waits for the ends of changelogs.
+/// The longest that a leader waits for the ends of changelogs, if its place in the group allows as much.
 const ENDS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Kafka Streams' assignor for a thread of this process.
 pub(super) struct StreamsAssignor {
     thread: usize,
+    thread_name: Arc<str>,
     config: Arc<StreamsConfig>,
     topics: Arc<ApplicationTopics>,
     registry: Arc<TaskRegistry>,
     shared: Arc<Shared>,
+    hosts: Arc<Hosts>,
     process_id: [u8; 16],
+    /// How long the ends of changelogs may be waited for.
+    ends_timeout: Duration,
     /// Makes each subscription another one, so that the coordinator starts a rebalance.
     unique: AtomicU8,
     news: mpsc::UnboundedSender<News>,
@@ -54,14 +60,22 @@ impl fmt::Debug for StreamsAssignor {
 }
 
 impl StreamsAssignor {
-    pub(super) fn new(setup: &ThreadSetup, news: mpsc::UnboundedSender<News>) -> Self {
+    /// The group waits for its members no longer than `patience`.
+    pub(super) fn new(
+        setup: &ThreadSetup,
+        news: mpsc::UnboundedSender<News>,
+        patience: Duration,
+    ) -> Self {
         Self {
             thread: setup.index,
+            thread_name: Arc::clone(&setup.name),
             config: Arc::clone(&setup.config),
             topics: Arc::clone(&setup.topics),
             registry: Arc::clone(&setup.registry),
             shared: Arc::clone(&setup.shared),
-            process_id: setup.process_id,
+            hosts: Arc::clone(&setup.hosts),
+            process_id: setup.process_id.0,
+            ends_timeout: ENDS_TIMEOUT.min(patience / 3),
             unique: AtomicU8::new(0),
             news,
         }
@@ -116,18 +130,17 @@ impl StreamsAssignor {
         }
     }
 
-    /// Where partitions end. A thread of its own asks, for the group's leader waits in the middle of a rebalance.
+    /// Where partitions end. A thread of its own asks, for the group's leader waits in the middle of a rebalance: no
+    /// longer than its place in the group allows.
     fn end_offsets(
         &self,
         partitions: Vec<TopicPartition>,
     ) -> Result<BTreeMap<TopicPartition, i64>, StreamsError> {
         let config = Arc::clone(&self.config);
-        let name = format!(
-            "{}-StreamThread-{}-ends-consumer",
-            config.application_id,
-            self.thread + 1
-        );
-        let asked = std::thread::spawn(move || {
+        let name = format!("{}-ends-consumer", self.thread_name);
+        let (answer, answered) = std::sync::mpsc::channel();
+        let timeout = self.ends_timeout;
+        let ask = move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()
@@ -139,20 +152,41 @@ impl StreamsAssignor {
                     IsolationLevel::ReadUncommitted,
                     &config.overrides.restore_consumer,
                 )?;
-                let ends =
-                    tokio::time::timeout(ENDS_TIMEOUT, consumer.end_offsets(&partitions)).await;
-                if let Err(error) = consumer.close(ENDS_TIMEOUT).await {
+                let ends = tokio::time::timeout(timeout, consumer.end_offsets(&partitions)).await;
+                if let Ok(ends) = ends {
+                    // Who asked may wait no longer.
+                    let _ = answer.send(ends.map_err(client_error));
+                }
+                if let Err(error) = consumer.close(timeout).await {
                     tracing::debug!(%error, "the consumer could not be closed in time");
                 }
-                match ends {
-                    Ok(ends) => ends.map_err(client_error),
-                    Err(_) => Err(StreamsError::Other("no answer in time".to_owned())),
-                }
+                Ok::<(), StreamsError>(())
             })
-        });
-        asked
-            .join()
-            .unwrap_or_else(|_| Err(StreamsError::Other("the asking thread panicked".to_owned())))
+        };
+        std::thread::Builder::new()
+            .name(format!("{}-ends", self.thread_name))
+            .spawn(ask)
+            .map_err(|error| StreamsError::Other(format!("cannot start a thread: {error}")))?;
+        // Who asks drops the way to answer when it has none.
+        answered
+            .recv_timeout(timeout)
+            .unwrap_or_else(|_| Err(StreamsError::Other("no answer in time".to_owned())))
+    }
+}
+
+impl StreamsAssignor {
+    /// Whether the leader tells of other instances' hosts, and not of this one: it did not know it yet.
+    fn is_left_out(&self, told: &MemberAssignment<'_>) -> bool {
+        let Some(own) = &self.config.application_server else {
+            return false;
+        };
+        let mut hosts = told
+            .active_hosts
+            .iter()
+            .chain(&told.standby_hosts)
+            .peekable();
+        hosts.peek().is_some()
+            && !hosts.any(|told| told.host == own.host && told.port == i32::from(own.port))
     }
 }
 
@@ -173,7 +207,11 @@ impl PartitionAssignor for StreamsAssignor {
                 version: LATEST_VERSION,
                 latest_supported_version: LATEST_VERSION,
                 process_id: self.process_id,
-                user_endpoint: String::new(),
+                user_endpoint: self
+                    .config
+                    .application_server
+                    .as_ref()
+                    .map_or_else(String::new, ToString::to_string),
                 task_offset_sums: sums
                     .into_iter()
                     .map(|(task, sum)| (told_id(task), sum))
@@ -212,16 +250,23 @@ impl PartitionAssignor for StreamsAssignor {
     fn assigned(&self, assignment: &Assignment) -> bool {
         let bytes = assignment.user_data.as_deref().unwrap_or_default();
         let told = match MemberAssignment::read(bytes) {
-            Ok(OfVersion::Known(told)) => Told {
-                active: told.active_tasks.into_iter().map(task_id).collect(),
-                standby: told
-                    .standby_tasks
-                    .into_iter()
-                    .map(|standby| task_id(standby.task))
-                    .collect(),
-                error: told.error,
-                next_rebalance_ms: told.next_rebalance_ms,
-            },
+            Ok(OfVersion::Known(told)) => {
+                self.hosts.hear(&told.active_hosts, &told.standby_hosts);
+                let next_rebalance_ms = match self.is_left_out(&told) {
+                    true => Some(now_ms()),
+                    false => told.next_rebalance_ms,
+                };
+                Told {
+                    active: told.active_tasks.into_iter().map(task_id).collect(),
+                    standby: told
+                        .standby_tasks
+                        .into_iter()
+                        .map(|standby| task_id(standby.task))
+                        .collect(),
+                    error: told.error,
+                    next_rebalance_ms,
+                }
+            }
             Ok(OfVersion::Newer { version, .. }) => {
                 tracing::warn!(
                     version,

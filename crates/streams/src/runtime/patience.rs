@@ -1,4 +1,4 @@
-//! How long a thread goes on without brokers: `task.timeout.ms` (KIP-572).
+//! How long a thread goes on without brokers, `task.timeout.ms` (KIP-572), and without topics.
 
 use super::kafka_streams::client_error;
 use crate::error::StreamsError;
@@ -43,9 +43,55 @@ impl Patience {
     }
 }
 
+/// How long the leader of a group may not know an input topic: one that was made just now comes within this time.
+const MISSING_FOR: Duration = Duration::from_secs(30);
+/// The group rebalances again after as long.
+const MISSING_PAUSE_MS: i64 = 500;
+
+/// Input topics that the leader of the group does not know.
+#[derive(Debug, Default)]
+pub(super) struct MissingTopics {
+    since: Option<Instant>,
+}
+
+impl MissingTopics {
+    /// It knows all.
+    pub(super) const fn found(&mut self) {
+        self.since = None;
+    }
+
+    /// It misses some. After how many ms another rebalance is to look.
+    ///
+    /// # Errors
+    /// It has missed them for too long.
+    pub(super) fn bear(&mut self, now: Instant) -> Result<i64, StreamsError> {
+        let since = *self.since.get_or_insert(now);
+        if now.saturating_duration_since(since) >= MISSING_FOR {
+            return Err(StreamsError::Other(
+                "an input topic is missing; create it, and start the application again".to_owned(),
+            ));
+        }
+        tracing::warn!("the leader of the group does not know all input topics yet");
+        Ok(MISSING_PAUSE_MS)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_topic_may_come_late() {
+        let mut missing = MissingTopics::default();
+        let start = Instant::now();
+        let after = |s| start + Duration::from_secs(s);
+        assert!(missing.bear(after(0)).is_ok());
+        assert!(missing.bear(after(29)).is_ok());
+        missing.found();
+        assert!(missing.bear(after(31)).is_ok());
+        let error = missing.bear(after(61)).expect_err("it is too late");
+        assert!(error.to_string().starts_with("an input topic is missing"));
+    }
     use riverrun_client::Error;
 
     #[test]

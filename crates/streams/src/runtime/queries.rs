@@ -6,7 +6,7 @@
 //! commit, that it meets. The rows of global stores are shared between threads, and read by who asks.
 
 use super::global;
-use super::inbox::{Inbox, MAX_WAITING};
+use super::inbox::{Asked, Inbox, MAX_WAITING};
 use crate::error::StreamsError;
 use crate::processor::TaskId;
 use crate::serde::Windowed;
@@ -15,13 +15,18 @@ use crate::state::{
     VersionedRecord, WindowStore,
 };
 use crate::task::Task;
-use crate::topology::Topology;
+use crate::topology::{TaskStores, Topology};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// How long an answer is waited for.
+pub(super) const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Why a store cannot be queried.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +50,20 @@ pub enum InvalidStateStore {
         store: Arc<str>,
         /// The type that was asked for.
         kind: &'static str,
+    },
+    /// A stream thread of the instance asks, which would wait for itself.
+    #[error(
+        "state store `{0}` cannot be queried from a stream thread of its own instance, which would wait for itself; a \
+         processor reads the stores that it is connected to"
+    )]
+    OwnThread(Arc<str>),
+    /// A thread has not answered in time: it works on a round of records, or waits for a broker.
+    #[error("state store `{store}` has not answered within {timeout_ms} ms; ask again later")]
+    TimedOut {
+        /// Its name.
+        store: Arc<str>,
+        /// How long was waited.
+        timeout_ms: u128,
     },
     /// A thread has not got round to the questions before.
     #[error("{MAX_WAITING} queries wait for a stream thread; ask again later")]
@@ -79,6 +98,7 @@ pub(super) struct Queried {
 pub struct QueryableStore<S> {
     name: Arc<str>,
     partition: Option<i32>,
+    timeout: Duration,
     queried: Queried,
     store: PhantomData<fn() -> S>,
 }
@@ -95,11 +115,71 @@ impl<S> fmt::Debug for QueryableStore<S> {
 /// What a task has answered; none when its store is of another type.
 type Answered<R> = Vec<(TaskId, Option<R>)>;
 
+impl Queried {
+    /// The global stores, if one of this name is filled.
+    pub(super) fn global_stores(&self, store: &str) -> Result<Option<TaskStores>, StreamsError> {
+        match self.global_rows.contains(store) {
+            true => {
+                global::readers(&self.topology, &self.application_id, &self.global_rows).map(Some)
+            }
+            false => Ok(None),
+        }
+    }
+
+    /// Asks each stream thread, which calls `ask`, and waits for the answers.
+    pub(super) fn ask_each<R: Send + 'static>(
+        &self,
+        store: &Arc<str>,
+        timeout: Duration,
+        ask: impl Fn(&Asked<'_>) -> R + Send + Sync + 'static,
+    ) -> Result<Vec<R>, InvalidStateStore> {
+        if self.inboxes.iter().any(Inbox::is_answered_here) {
+            return Err(InvalidStateStore::OwnThread(Arc::clone(store)));
+        }
+        let deadline = Instant::now().checked_add(timeout);
+        let ask = Arc::new(ask);
+        let (answer, answers) = mpsc::channel();
+        for inbox in &self.inboxes {
+            let (ask, answer) = (Arc::clone(&ask), answer.clone());
+            let is_left = inbox.leave(Box::new(move |asked: &Asked<'_>| {
+                // A question that panics is the asker's fault, and the thread goes on.
+                let answered = catch_unwind(AssertUnwindSafe(|| ask(asked)));
+                // Who asked may have given up.
+                let _ = answer.send(answered);
+            }));
+            if !is_left {
+                return Err(InvalidStateStore::Busy);
+            }
+        }
+        drop(answer);
+        // The end of a thread drops its question, and with it the way to answer.
+        let mut answered = Vec::new();
+        loop {
+            let left = deadline.map_or(Duration::MAX, |deadline| {
+                deadline.saturating_duration_since(Instant::now())
+            });
+            match answers.recv_timeout(left) {
+                Ok(answer) => {
+                    answered.push(answer.unwrap_or_else(|panicked| resume_unwind(panicked)));
+                }
+                Err(RecvTimeoutError::Disconnected) => return Ok(answered),
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(InvalidStateStore::TimedOut {
+                        store: Arc::clone(store),
+                        timeout_ms: timeout.as_millis(),
+                    });
+                }
+            }
+        }
+    }
+}
+
 impl<S: 'static> QueryableStore<S> {
     pub(super) fn new(name: Arc<str>, queried: Queried) -> Self {
         Self {
             name,
             partition: None,
+            timeout: QUERY_TIMEOUT,
             queried,
             store: PhantomData,
         }
@@ -112,11 +192,19 @@ impl<S: 'static> QueryableStore<S> {
         self
     }
 
+    /// Answers are waited for no longer than this; a minute unless said otherwise.
+    #[must_use]
+    pub const fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
     /// Calls `ask` with the store of each task, in the threads that they belong to, and waits for the answers: they
     /// come in the order of the tasks. Do not wait for anything in `ask`: it holds up the thread.
     ///
     /// # Errors
-    /// No task has the store, it is of another type, or too many queries wait.
+    /// No task has the store, it is of another type, too many queries wait, a thread does not answer in time, or a
+    /// stream thread of the same instance asks.
     pub fn query<R: Send + 'static>(
         &self,
         ask: impl Fn(&mut ReadOnly<'_, S>) -> R + Send + Sync + 'static,
@@ -143,16 +231,9 @@ impl<S: 'static> QueryableStore<S> {
         &self,
         ask: &impl Fn(&mut ReadOnly<'_, S>) -> R,
     ) -> Result<Answered<R>, InvalidStateStore> {
-        let Queried {
-            topology,
-            application_id,
-            global_rows,
-            ..
-        } = &self.queried;
-        if !global_rows.contains(&self.name) {
+        let Some(stores) = self.queried.global_stores(&self.name)? else {
             return Ok(Vec::new());
-        }
-        let stores = global::readers(topology, application_id, global_rows)?;
+        };
         let store = stores.typed::<S>(&self.name);
         let answer = store.map(|store| ask(&mut ReadOnly::new(&mut store.borrow_mut())));
         Ok(vec![(global::GLOBAL, answer)])
@@ -162,28 +243,13 @@ impl<S: 'static> QueryableStore<S> {
         &self,
         ask: impl Fn(&mut ReadOnly<'_, S>) -> R + Send + Sync + 'static,
     ) -> Result<Answered<R>, InvalidStateStore> {
-        let ask = Arc::new(ask);
-        let (answer, answers) = mpsc::channel();
-        for inbox in &self.queried.inboxes {
-            let (name, partition) = (Arc::clone(&self.name), self.partition);
-            let (ask, answer) = (Arc::clone(&ask), answer.clone());
-            let is_left = inbox.leave(Box::new(move |tasks| {
-                // A question that panics is the asker's fault, and the thread goes on.
-                let asked = || ask_tasks(tasks, &name, partition, &*ask);
-                let answered = catch_unwind(AssertUnwindSafe(asked));
-                // Who asked may have given up.
-                let _ = answer.send(answered);
-            }));
-            if !is_left {
-                return Err(InvalidStateStore::Busy);
-            }
-        }
-        drop(answer);
-        // The end of a thread drops its question, and with it the way to answer.
-        let mut answered: Answered<R> = Vec::new();
-        for answer in answers {
-            answered.extend(answer.unwrap_or_else(|panicked| resume_unwind(panicked)));
-        }
+        let (name, partition) = (Arc::clone(&self.name), self.partition);
+        let answered = self
+            .queried
+            .ask_each(&self.name, self.timeout, move |asked| {
+                ask_tasks(asked.tasks, &name, partition, &ask)
+            })?;
+        let mut answered: Answered<R> = answered.into_iter().flatten().collect();
         answered.sort_by_key(|(task_id, _)| *task_id);
         Ok(answered)
     }

@@ -1,9 +1,12 @@
-//! Records as consumers give them, made ready for tasks.
+//! Records as consumers give them, made ready for tasks; and what is committed of them.
 
+use super::output::topic_partition;
 use super::restore::headers;
+use crate::formats::commit_metadata::CommitMetadata;
+use crate::task::CommittableOffset;
 use crate::topology::RawRecord;
 use riverrun_client::TopicPartition;
-use riverrun_client::consumer::OwnedRecord;
+use riverrun_client::consumer::{CommittedOffset, OwnedRecord};
 use std::sync::Arc;
 
 /// Records of one partition each, in the order in which they came.
@@ -36,4 +39,22 @@ pub(super) fn raw(
         value: record.value,
         headers: headers(record.headers),
     })
+}
+
+/// What is committed of an input.
+pub(super) fn committed(committable: &CommittableOffset) -> (TopicPartition, CommittedOffset) {
+    let metadata = CommitMetadata {
+        partition_time_ms: committable.partition_time_ms,
+        emitted_close_times_ms: committable
+            .emitted_close_times_ms
+            .iter()
+            .map(|(store, time_ms)| (store.to_string(), *time_ms))
+            .collect(),
+    };
+    let mut offset = CommittedOffset::new(committable.offset);
+    offset.metadata = metadata.to_text();
+    (
+        topic_partition(&committable.topic, committable.partition),
+        offset,
+    )
 }

@@ -2,11 +2,11 @@
 //! at a time, so that the thread's other tasks go on and its consumer polls meanwhile.
 
 use super::kafka_streams::client_error;
+use super::kept::changelog_of;
 use super::listeners::StateRestoreListener;
 use super::output::topic_partition;
 use super::records::batches;
 use super::thread::ThreadSetup;
-use super::worker::changelog_of;
 use crate::error::StreamsError;
 use crate::headers::{Header, Headers};
 use crate::processor::TaskId;

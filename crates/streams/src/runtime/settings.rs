@@ -4,8 +4,8 @@
 //! consumers; `main.consumer.`, `restore.consumer.` and `global.consumer.` for one of them, and count more; then there
 //! are `producer.`, `admin.` and, for the configuration of internal topics, `topic.`.
 
-use super::{GroupProtocol, ProcessingGuarantee, StreamsConfig};
-use crate::processor::{DeadLetterTopic, Handlers};
+use super::{GroupProtocol, ProcessingGuarantee, RecordingLevel, StreamsConfig};
+use crate::processor::{DeadLetterTopic, Handlers, UpgradeFrom};
 use riverrun_client::admin::AdminConfig;
 use riverrun_client::config::Properties;
 use riverrun_client::consumer::ConsumerConfig;
@@ -176,6 +176,31 @@ impl StreamsConfig {
                         return Err(invalid(key, value, reason));
                     }
                 }
+            }
+            "metrics.recording.level" => {
+                self.metrics_recording_level = match value {
+                    "INFO" => RecordingLevel::Info,
+                    "DEBUG" | "TRACE" => RecordingLevel::Debug,
+                    _ => {
+                        let reason = "String must be one of: INFO, DEBUG, TRACE";
+                        return Err(invalid(key, value, reason));
+                    }
+                }
+            }
+            "upgrade.from" => {
+                let from = UpgradeFrom::of_text(value).ok_or_else(|| {
+                    let versions = UpgradeFrom::ALL.join(", ");
+                    invalid(
+                        key,
+                        value,
+                        &format!("String must be one of: null, {versions}"),
+                    )
+                })?;
+                self.upgrade_from = Some(from);
+            }
+            "application.server" => {
+                let server = Some(value).filter(|server| !server.is_empty());
+                self.application_server = server.map(str::parse).transpose()?;
             }
             "state.dir" => self.state_dir = value.into(),
             "statestore.cache.max.bytes" => {
@@ -407,7 +432,14 @@ mod tests {
             ("main.consumer.max.poll.records", "7"),
             ("producer.linger.ms", "5"),
             ("topic.segment.bytes", "1000000"),
+            ("application.server", "one.example:7070"),
+            ("metrics.recording.level", "DEBUG"),
+            ("upgrade.from", "3.4"),
         ])?;
+        let server = config.application_server.as_ref().map(ToString::to_string);
+        assert_eq!(server.as_deref(), Some("one.example:7070"));
+        assert_eq!(config.metrics_recording_level, RecordingLevel::Debug);
+        assert_eq!(config.upgrade_from, UpgradeFrom::of_text("3.4"));
         assert_eq!(config.num_stream_threads, 3);
         assert_eq!(
             config.processing_guarantee,
@@ -450,6 +482,11 @@ mod tests {
         assert_eq!(
             ConfigError::Missing("application.id").to_string(),
             "Missing required configuration \"application.id\" which has no default value."
+        );
+        assert_eq!(
+            told(&[("upgrade.from", "2.3")]),
+            "Invalid value 2.3 for configuration upgrade.from: String must be one of: null, 2.4, 2.5, 2.6, 2.7, 2.8, 3.0, \
+             3.1, 3.2, 3.3, 3.4, 3.5, 3.6, 3.7, 3.8, 3.9, 4.0, 4.1, 4.2"
         );
         assert_eq!(
             told(&[("num.stream.threads", "many")]),

@@ -2,11 +2,12 @@
 //! and are there when the task is to run here.
 
 use super::kafka_streams::client_error;
+use super::kept::{changelog_of, offset_sum};
 use super::listeners::SuspendReason;
 use super::output::topic_partition;
+use super::patience::Patience;
 use super::restore::{begin_anew, changelog_record, unread};
 use super::thread::{ThreadSetup, auxiliary_consumer, isolation};
-use super::worker::{changelog_of, offset_sum};
 use crate::error::StreamsError;
 use crate::processor::TaskId;
 use crate::state::{ChangelogRecord, StateStore};
@@ -17,10 +18,14 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A task that is to run here, and the next offsets of its changelogs.
 pub(super) type Promoted = (BuiltTask, BTreeMap<TopicPartition, i64>);
+
+/// The longest that a thread waits to be told where changelogs begin, and the pause before it asks again.
+const BEGINS_TIMEOUT_MS: u64 = 2_000;
+const BEGINS_TIMEOUT: Duration = Duration::from_millis(BEGINS_TIMEOUT_MS);
 
 /// The standby tasks of a thread.
 pub(super) struct Standbys {
@@ -31,6 +36,10 @@ pub(super) struct Standbys {
     changelogs: BTreeMap<TopicPartition, Following>,
     /// A changelog has no record where a store stands; which one is to be found out.
     has_cut: bool,
+    /// With brokers that do not tell where changelogs begin.
+    patience: Patience,
+    /// They are not asked before.
+    asks_again_at: Option<Instant>,
 }
 
 /// A store that follows its changelog.
@@ -52,7 +61,14 @@ impl Standbys {
             tasks: BTreeMap::new(),
             changelogs: BTreeMap::new(),
             has_cut: false,
+            patience: Patience::new(setup.config.task_timeout_ms),
+            asks_again_at: None,
         }
+    }
+
+    /// The tasks that stand by here.
+    pub(super) const fn tasks(&self) -> &BTreeMap<TaskId, BuiltTask> {
+        &self.tasks
     }
 
     /// Whether a task stands by here.
@@ -79,11 +95,7 @@ impl Standbys {
         match &mut self.consumer {
             Some(consumer) => Ok(consumer),
             none => {
-                let name = format!(
-                    "{}-StreamThread-{}-standby-consumer",
-                    config.application_id,
-                    self.setup.index + 1
-                );
+                let name = format!("{}-standby-consumer", self.setup.name);
                 let overrides = &config.overrides.restore_consumer;
                 let made = auxiliary_consumer(config, &name, isolation(config), overrides)?;
                 Ok(none.insert(made))
@@ -91,19 +103,42 @@ impl Standbys {
         }
     }
 
-    /// Where the changelogs of a task begin; none while brokers do not say.
+    /// Where the changelogs of a task begin that is to stand by here; none while brokers do not say: then they are to
+    /// be asked again.
+    ///
+    /// # Errors
+    /// It does not pass by itself, or brokers have not answered for `task.timeout.ms`.
     pub(super) async fn begin_offsets(
         &mut self,
         task: TaskId,
     ) -> Result<Option<BTreeMap<TopicPartition, i64>>, StreamsError> {
+        let now = Instant::now();
+        if self.asks_again_at.is_some_and(|at| now < at) {
+            return Ok(None);
+        }
         let changelogs = self.setup.topics.changelogs_of(task.subtopology);
         let partitions: Vec<TopicPartition> = changelogs
             .map(|topic| TopicPartition::new(topic.clone(), task.partition))
             .collect();
-        match self.consumer()?.beginning_offsets(&partitions).await {
-            Ok(begins) => Ok(Some(begins)),
-            Err(error) => unread(error).map(|()| None),
-        }
+        let asked = self.consumer()?.beginning_offsets(&partitions);
+        // The tasks that run here wait meanwhile.
+        let error = match tokio::time::timeout(BEGINS_TIMEOUT, asked).await {
+            Ok(Ok(begins)) => {
+                self.patience.reset();
+                self.asks_again_at = None;
+                return Ok(Some(begins));
+            }
+            Ok(Err(error)) => error,
+            Err(_) => Error::TimedOut {
+                operation: "the beginnings of changelogs".to_owned(),
+                address: "the cluster".to_owned(),
+                waited_ms: BEGINS_TIMEOUT_MS,
+                setting: "task.timeout.ms",
+            },
+        };
+        self.patience.bear(error, Instant::now())?;
+        self.asks_again_at = Some(Instant::now() + BEGINS_TIMEOUT);
+        Ok(None)
     }
 
     /// A new task follows its changelogs, which begin at these offsets, from where its stores stand. A changelog that

@@ -29,7 +29,7 @@ pub(super) fn member(
 ) -> StreamsMember {
     StreamsMember {
         topology: topology(&setup.topics, &setup.config),
-        process_id: riverrun_client::Uuid::from_bytes(setup.process_id).to_string(),
+        process_id: riverrun_client::Uuid::from_bytes(setup.process_id.0).to_string(),
         user_endpoint: None,
         client_tags: BTreeMap::new(),
         listener: Arc::new(Listener { news, status }),
@@ -66,6 +66,7 @@ fn subtopology(
         .iter()
         .filter_map(|topic| {
             let (partitions, configs) = topics.repartitions.get(topic)?;
+            let configs = configs.iter().chain(&config.overrides.topic);
             Some(internal(topic, partitions.unwrap_or(0), configs, config))
         })
         .collect();
@@ -73,7 +74,7 @@ fn subtopology(
     let of_inputs = topics.input_changelogs.get(&number).into_iter().flatten();
     let mut state_changelog_topics: Vec<StreamsTopic> = changelogs
         .chain(of_inputs)
-        .map(|(topic, configs)| internal(topic, 0, configs, config))
+        .map(|(topic, configs)| internal(topic, 0, configs.iter(), config))
         .collect();
     state_changelog_topics.sort_by(|one, other| one.name.cmp(&other.name));
     let outputs = topics.outputs.get(&number).into_iter().flatten();
@@ -105,13 +106,12 @@ fn subtopology(
     }
 }
 
-fn internal(
+fn internal<'a>(
     name: &str,
     partition_count: i32,
-    configs: &BTreeMap<String, String>,
+    configs: impl Iterator<Item = (&'a String, &'a String)>,
     config: &StreamsConfig,
 ) -> StreamsTopic {
-    let configs = configs.iter().chain(&config.overrides.topic);
     StreamsTopic {
         name: name.to_owned(),
         partition_count,

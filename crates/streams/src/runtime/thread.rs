@@ -1,13 +1,19 @@
 //! A stream thread: polls, processes, commits, until it is asked to end.
 
+use super::clock::now_ms;
 use super::directory::StateDirectory;
 use super::inbox::{Answering, Inbox};
-use super::kafka_streams::{Shared, State, client_error, panic_error};
+use super::kafka_streams::{State, client_error, panic_error};
 use super::listeners::Listeners;
 use super::member::{StreamsAssignor, Told};
+use super::metadata::Hosts;
+use super::metrics::{Round, ThreadMetrics};
 use super::output::Output;
 use super::patience::Patience;
+use super::preparation::Preparation;
+use super::process_id::ProcessId;
 use super::restore::Restorer;
+use super::shared::Shared;
 use super::streams_group::{self, GroupStatus, Verdict};
 use super::task_registry::TaskRegistry;
 use super::topics::ApplicationTopics;
@@ -22,7 +28,6 @@ use riverrun_client::consumer::{
 };
 use riverrun_client::producer::{Producer, ProducerConfig};
 use riverrun_client::{Error, ErrorCode, TopicPartition};
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,17 +38,20 @@ use tokio::sync::{mpsc, oneshot};
 /// What a thread is started with.
 pub(super) struct ThreadSetup {
     pub(super) index: usize,
+    /// Its name, with which the names of its clients begin.
+    pub(super) name: Arc<str>,
     pub(super) topology: Arc<Topology>,
     pub(super) config: Arc<StreamsConfig>,
     pub(super) topics: Arc<ApplicationTopics>,
-    /// How many partitions the input topics have.
-    pub(super) counts: BTreeMap<Arc<str>, i32>,
+    pub(super) preparation: Arc<Preparation>,
     pub(super) directory: Arc<StateDirectory>,
     pub(super) shared: Arc<Shared>,
-    pub(super) process_id: [u8; 16],
+    pub(super) process_id: ProcessId,
     /// What the global thread fills.
     pub(super) global_rows: SharedRows,
     pub(super) registry: Arc<TaskRegistry>,
+    pub(super) hosts: Arc<Hosts>,
+    pub(super) metrics: Arc<ThreadMetrics>,
     pub(super) listeners: Listeners,
     /// What other threads ask.
     pub(super) inbox: Arc<Inbox>,
@@ -109,7 +117,7 @@ impl StreamThread {
     pub(super) fn run(setup: ThreadSetup) {
         let shared = Arc::clone(&setup.shared);
         let index = setup.index;
-        let _answering = Answering(Arc::clone(&setup.inbox));
+        let _answering = Answering::here(&setup.inbox);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
@@ -126,13 +134,17 @@ impl StreamThread {
     }
 
     async fn live(setup: Arc<ThreadSetup>) -> Result<(), StreamsError> {
+        setup.metrics.note_start(now_ms());
+        if !setup.preparation.wait().await? {
+            return Ok(());
+        }
         loop {
             let mut thread = Self::open(&setup).await?;
             let lived = Box::pin(caught(thread.process_until_shutdown())).await;
             let closed = thread.close(lived.is_ok()).await;
             match lived {
                 Err(error @ (StreamsError::TaskMigrated(_) | StreamsError::TaskCorrupted(_)))
-                    if !setup.shared.shutdown.load(Ordering::Relaxed) =>
+                    if !setup.shared.is_ending() =>
                 {
                     tracing::warn!(%error, "the thread begins again");
                     setup.shared.set(setup.index, State::Rebalancing);
@@ -144,8 +156,7 @@ impl StreamThread {
 
     async fn open(setup: &Arc<ThreadSetup>) -> Result<Self, StreamsError> {
         let config = &setup.config;
-        let thread_name = format!("{}-StreamThread-{}", config.application_id, setup.index + 1);
-        let producer = producer(config, &thread_name, setup.process_id, setup.index)?;
+        let producer = producer(setup)?;
         let is_transactional = config.processing_guarantee == ProcessingGuarantee::ExactlyOnceV2;
         let output = Output::open(producer, is_transactional)?;
         if is_transactional {
@@ -153,9 +164,9 @@ impl StreamThread {
         }
         let (sender, news) = mpsc::unbounded_channel();
         let status = Arc::new(GroupStatus::default());
-        let mut consumer = consumer(setup, &thread_name, sender.clone(), &status)?;
+        let mut consumer = consumer(setup, sender.clone(), &status)?;
         let overrides = &config.overrides.restore_consumer;
-        let restore_name = format!("{thread_name}-restore-consumer");
+        let restore_name = format!("{}-restore-consumer", setup.name);
         let uncommitted = IsolationLevel::ReadUncommitted;
         let restorer = Restorer::new(
             auxiliary_consumer(config, &restore_name, isolation(config), overrides)?,
@@ -182,18 +193,21 @@ impl StreamThread {
 
     async fn process_until_shutdown(&mut self) -> Result<(), StreamsError> {
         const ROUNDS: usize = 100;
-        let shutdown = Arc::clone(&self.setup.shared);
+        let shared = Arc::clone(&self.setup.shared);
         let poll_time = Duration::from_millis(self.setup.config.poll_ms);
         let mut idle = true;
         let mut records_a_round = 1;
-        while !shutdown.shutdown.load(Ordering::Relaxed) {
+        while !shared.is_ending() {
             let is_waiting = idle && !self.worker.is_restoring();
             let wait = if is_waiting {
                 poll_time
             } else {
                 Duration::ZERO
             };
+            let mut round = Round::begin();
+            let began = Instant::now();
             let records = self.poll(wait).await?;
+            round.note_polled(began, records.len());
             self.worker.add_records(records)?;
             if self.worker.has_waiting() {
                 self.state(State::Rebalancing);
@@ -205,7 +219,7 @@ impl StreamThread {
             match verdict {
                 Verdict::ShutDown => {
                     tracing::warn!("a member of the group asks for the end of all");
-                    shutdown.shutdown.store(true, Ordering::Relaxed);
+                    shared.end();
                     break;
                 }
                 Verdict::Wait => self.state(State::Rebalancing),
@@ -222,7 +236,7 @@ impl StreamThread {
                 if verdict == Verdict::Wait {
                     break;
                 }
-                let processed = self.worker.process(records_a_round).await?;
+                let processed = self.worker.process(records_a_round, &mut round).await?;
                 if processed == 0 {
                     break;
                 }
@@ -233,9 +247,12 @@ impl StreamThread {
             self.clean();
             let is_due = self.worker.last_commit.elapsed() >= self.setup.config.commit_interval();
             if is_due || self.worker.is_commit_requested() {
+                let began = Instant::now();
                 self.commit().await?;
+                round.note_committed(began, self.worker.task_count());
                 records_a_round = (records_a_round / 2).max(1);
             }
+            self.worker.measure(&round);
         }
         Ok(())
     }
@@ -433,7 +450,7 @@ async fn hear(worker: &mut Worker, told: News) -> Result<(), StreamsError> {
 async fn init_transactions(producer: &Producer, setup: &ThreadSetup) -> Result<(), StreamsError> {
     let mut patience = Patience::new(setup.config.task_timeout_ms);
     while let Err(error) = producer.init_transactions().await {
-        match setup.shared.shutdown.load(Ordering::Relaxed) {
+        match setup.shared.is_ending() {
             true => return Err(client_error(error)),
             false => patience.bear(error, Instant::now())?,
         }
@@ -443,7 +460,6 @@ async fn init_transactions(producer: &Producer, setup: &ThreadSetup) -> Result<(
 
 fn consumer(
     setup: &ThreadSetup,
-    thread: &str,
     news: mpsc::UnboundedSender<News>,
     status: &Arc<GroupStatus>,
 ) -> Result<Consumer, StreamsError> {
@@ -454,7 +470,7 @@ fn consumer(
     };
     config
         .client
-        .set("client.id", &format!("{thread}-consumer"))
+        .set("client.id", &format!("{}-consumer", setup.name))
         .map_err(client_error)?;
     config.group_id = Some(streams.application_id.clone());
     config.enable_auto_commit = false;
@@ -471,7 +487,8 @@ fn consumer(
         let member = streams_group::member(setup, news, Arc::clone(status));
         return Consumer::of_streams_group(config, member).map_err(client_error);
     }
-    let assignor = StreamsAssignor::new(setup, news);
+    let patience_ms = config.session_timeout_ms.min(config.max_poll_interval_ms);
+    let assignor = StreamsAssignor::new(setup, news, Duration::from_millis(patience_ms));
     config.assignors = vec![Assignor::Other(Arc::new(assignor))];
     Consumer::new(config).map_err(client_error)
 }
@@ -508,19 +525,15 @@ pub(super) fn auxiliary_consumer(
     Consumer::new(config).map_err(client_error)
 }
 
-fn producer(
-    streams: &StreamsConfig,
-    thread: &str,
-    process_id: [u8; 16],
-    index: usize,
-) -> Result<ProducerConfig, StreamsError> {
+fn producer(setup: &ThreadSetup) -> Result<ProducerConfig, StreamsError> {
+    let streams = &setup.config;
     let mut config = ProducerConfig {
         client: streams.client.clone(),
         ..ProducerConfig::default()
     };
     config
         .client
-        .set("client.id", &format!("{thread}-producer"))
+        .set("client.id", &format!("{}-producer", setup.name))
         .map_err(client_error)?;
     config.linger_ms = streams.linger_ms;
     config.transaction_timeout_ms = streams.transaction_timeout_ms;
@@ -528,11 +541,11 @@ fn producer(
         config.set(key, value).map_err(client_error)?;
     }
     if streams.processing_guarantee == ProcessingGuarantee::ExactlyOnceV2 {
-        let process = riverrun_client::Uuid::from_bytes(process_id);
         config.transactional_id = Some(format!(
-            "{}-{process}-{}",
+            "{}-{}-{}",
             streams.application_id,
-            index + 1
+            setup.process_id,
+            setup.index + 1
         ));
         config.delivery_timeout_ms = i32::MAX as u64;
     }

@@ -2,6 +2,7 @@
 //! starts.
 
 use super::kafka_streams::client_error;
+use super::preparation::Counts;
 use super::{GroupProtocol, StreamsConfig};
 use crate::assignor::InputTopics;
 use crate::error::StreamsError;
@@ -13,6 +14,29 @@ use riverrun_client::consumer::Consumer;
 use riverrun_client::{Error, ErrorCode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Why the topics of an application are not there.
+pub(super) enum NotMade {
+    /// Brokers do not answer now.
+    Later(Error),
+    /// That will not change by itself.
+    Failed(StreamsError),
+}
+
+impl From<StreamsError> for NotMade {
+    fn from(error: StreamsError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl NotMade {
+    fn of(error: Error, told: impl FnOnce(Error) -> StreamsError) -> Self {
+        match error.is_retriable() {
+            true => Self::Later(error),
+            false => Self::Failed(told(error)),
+        }
+    }
+}
 
 /// The topics of a topology, under their full names.
 #[derive(Debug, Clone, Default)]
@@ -107,11 +131,10 @@ impl ApplicationTopics {
         let Some(changelog) = definition.builder.changelog() else {
             return;
         };
-        let mut configs =
-            changelog.topic_configs(config.windowstore_changelog_additional_retention_ms);
-        // Restored rows have the times of their records, whatever the broker does by default.
-        let timestamps = configs.entry("message.timestamp.type".to_owned());
-        timestamps.or_insert_with(|| "CreateTime".to_owned());
+        let configs = changelog.topic_configs(
+            config.windowstore_changelog_additional_retention_ms,
+            &config.overrides.topic,
+        );
         let (changelogs, topic) = match &definition.source_topic {
             Some(topic) => (
                 &mut self.input_changelogs,
@@ -204,11 +227,12 @@ impl ApplicationTopics {
         &self,
         admin: &Admin,
         config: &StreamsConfig,
-    ) -> Result<BTreeMap<Arc<str>, i32>, StreamsError> {
+    ) -> Result<Counts, NotMade> {
         if self.patterns.is_empty() {
             return self.create_for_inputs(admin, config).await;
         }
-        let existing = admin.list_topics().await.map_err(client_error)?;
+        let existing = admin.list_topics().await;
+        let existing = existing.map_err(|error| NotMade::of(error, client_error))?;
         let existing: Vec<String> = existing
             .into_iter()
             .filter(|topic| !topic.is_internal)
@@ -225,12 +249,15 @@ impl ApplicationTopics {
         &self,
         admin: &Admin,
         config: &StreamsConfig,
-    ) -> Result<BTreeMap<Arc<str>, i32>, StreamsError> {
+    ) -> Result<Counts, NotMade> {
         let mut counts = self.input_counts(admin).await?;
         self.count_repartitions(&mut counts)?;
         let mut wanted: Vec<NewTopic> = Vec::new();
         for (name, (_, configs)) in &self.repartitions {
-            wanted.push(new_topic(name, counts[name], configs, config));
+            let of_all = &config.overrides.topic;
+            let configs = configs.iter().chain(of_all);
+            let configs = configs.map(|(key, value)| (key.clone(), value.clone()));
+            wanted.push(new_topic(name, counts[name], configs.collect(), config));
         }
         for (number, changelogs) in &self.changelogs {
             let tasks = self
@@ -244,20 +271,21 @@ impl ApplicationTopics {
             if let (None, Some((_, pattern)), Some(name)) =
                 (tasks, pattern, changelogs.keys().next())
             {
-                return Err(StreamsError::Other(format!(
+                return Err(NotMade::Failed(StreamsError::Other(format!(
                     "no topic matches `{pattern}` yet, so that nobody knows how many partitions `{name}` needs; make \
                      a topic before the application starts"
-                )));
+                ))));
             }
             let count = tasks.copied().unwrap_or(1);
             for (name, configs) in changelogs {
-                wanted.push(new_topic(name, count, configs, config));
+                wanted.push(new_topic(name, count, configs.clone(), config));
             }
         }
         for topic in &wanted {
             let count = topic.partition_count.unwrap_or(1);
             counts.insert(topic.name.clone(), count);
         }
+        // With the protocol `streams` the broker makes them.
         if config.group_protocol == GroupProtocol::Classic {
             create_internal(admin, &wanted).await?;
         }
@@ -268,7 +296,7 @@ impl ApplicationTopics {
     }
 
     /// How many partitions the input topics have that the application does not make itself.
-    async fn input_counts(&self, admin: &Admin) -> Result<BTreeMap<String, i32>, StreamsError> {
+    async fn input_counts(&self, admin: &Admin) -> Result<BTreeMap<String, i32>, NotMade> {
         let subscription = self.subscription();
         let names: Vec<&str> = subscription
             .union(&self.globals)
@@ -278,24 +306,20 @@ impl ApplicationTopics {
         let described = admin.describe_topics(&names).await;
         let mut counts = BTreeMap::new();
         for (name, described) in described {
-            let described = described.map_err(|error| {
-                let kind = match self.globals.contains(&name) {
-                    true => "global",
-                    false => "input",
-                };
-                let is_unknown = matches!(
-                    error,
-                    Error::Refused {
-                        code: ErrorCode::UnknownTopicOrPartition,
-                        ..
-                    }
-                );
-                StreamsError::Other(match is_unknown {
-                    true => format!(
-                        "{kind} topic `{name}` does not exist; create it before the application starts"
-                    ),
-                    false => format!("{kind} topic `{name}`: {error}"),
-                })
+            let kind = match self.globals.contains(&name) {
+                true => "global",
+                false => "input",
+            };
+            let described = described.map_err(|error| match &error {
+                Error::Refused {
+                    code: ErrorCode::UnknownTopicOrPartition,
+                    ..
+                } => NotMade::Failed(StreamsError::Other(format!(
+                    "{kind} topic `{name}` does not exist; create it before the application starts"
+                ))),
+                _ => NotMade::of(error, |error| {
+                    StreamsError::Other(format!("{kind} topic `{name}`: {error}"))
+                }),
             })?;
             let count = i32::try_from(described.partitions.len()).unwrap_or(i32::MAX);
             counts.insert(name, count);
@@ -435,53 +459,61 @@ pub(super) fn check_changelogs(
 fn new_topic(
     name: &str,
     partitions: i32,
-    configs: &BTreeMap<String, String>,
+    configs: BTreeMap<String, String>,
     config: &StreamsConfig,
 ) -> NewTopic {
     NewTopic {
         replication_factor: config.replication_factor,
-        configs: configs
-            .iter()
-            .chain(&config.overrides.topic)
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect(),
+        configs: configs.into_iter().collect(),
         ..NewTopic::new(name).partitions(partitions)
     }
 }
 
-async fn create_internal(admin: &Admin, wanted: &[NewTopic]) -> Result<(), StreamsError> {
+async fn create_internal(admin: &Admin, wanted: &[NewTopic]) -> Result<(), NotMade> {
     let created = admin.create_topics(wanted).await;
     for topic in wanted {
-        match created.get(&topic.name) {
-            Some(Ok(_)) | None => {}
-            Some(Err(Error::Refused {
-                code: ErrorCode::TopicAlreadyExists,
-                ..
-            })) => {
-                check_count(admin, topic).await?;
-            }
-            Some(Err(error)) => {
-                return Err(StreamsError::Other(format!(
-                    "cannot make internal topic `{}`: {error}",
-                    topic.name
-                )));
-            }
+        if let Some(created) = created.get(&topic.name) {
+            check_created(admin, topic, created).await?;
         }
     }
     Ok(())
 }
 
-async fn check_count(admin: &Admin, topic: &NewTopic) -> Result<(), StreamsError> {
-    let described = admin.describe_topics(&[&topic.name]).await;
-    let Some(Ok(described)) = described.get(&topic.name) else {
+/// A topic that the application needs was made, or was there with as many partitions.
+async fn check_created<T>(
+    admin: &Admin,
+    topic: &NewTopic,
+    created: &Result<T, Error>,
+) -> Result<(), NotMade> {
+    match created {
+        Ok(_)
+        | Err(Error::Refused {
+            code: ErrorCode::TopicAlreadyExists,
+            ..
+        }) => check_count(admin, topic).await,
+        Err(error) => Err(NotMade::of(error.clone(), |error| {
+            StreamsError::Other(format!(
+                "cannot make internal topic `{}`: {error}",
+                topic.name
+            ))
+        })),
+    }
+}
+
+/// A topic has the right number of partitions. One that was made just now, here or by another instance, may not be
+/// known to every broker: whoever leads the group would miss it.
+async fn check_count(admin: &Admin, topic: &NewTopic) -> Result<(), NotMade> {
+    let mut described = admin.describe_topics(&[&topic.name]).await;
+    let Some(described) = described.remove(&topic.name) else {
         return Ok(());
     };
+    let described = described.map_err(|error| NotMade::of(error, client_error))?;
     let count = i32::try_from(described.partitions.len()).unwrap_or(i32::MAX);
     match topic.partition_count {
-        Some(wanted) if wanted != count => Err(StreamsError::Other(format!(
+        Some(wanted) if wanted != count => Err(NotMade::Failed(StreamsError::Other(format!(
             "internal topic `{}` has {count} partitions and needs {wanted}; reset the application or delete the topic",
             topic.name
-        ))),
+        )))),
         _ => Ok(()),
     }
 }

@@ -1,13 +1,17 @@
 //! The tasks of a thread: made when partitions come, closed when they go, committed together.
 
+use super::clock::{clock_ns, now_ms};
 use super::directory::StateDirectory;
 use super::global::readers;
+use super::inbox::Asked;
 use super::kafka_streams::client_error;
+use super::kept::{changelog_of, is_locked, offset_sum};
 use super::member::Told;
+use super::metrics::{Counted, RecordingLevel, Round};
 use super::output::{Output, ask_about, topic_partition};
-use super::patience::Patience;
+use super::patience::{MissingTopics, Patience};
 use super::purge::Purge;
-use super::records::{batches, raw};
+use super::records::{batches, committed, raw};
 use super::restore::{LoggedStore, NotBegun, Restorer, begin_anew};
 use super::standbys::Standbys;
 use super::thread::ThreadSetup;
@@ -16,19 +20,15 @@ use crate::error::StreamsError;
 use crate::formats::commit_metadata::CommitMetadata;
 use crate::formats::group::AssignmentError;
 use crate::processor::{PunctuationType, TaskId};
-use crate::state::{CacheBudget, StateStore, StoreFault, TaskStorage};
-use crate::task::{CommittableOffset, Input, Task};
-use crate::topology::{
-    BuiltTask, SourceTopics, Subtopology, TaskStores, Topology, changelog_topic,
-};
+use crate::state::{CacheBudget, StoreFault, TaskStorage};
+use crate::task::{Input, Task};
+use crate::topology::{BuiltTask, SourceTopics, Subtopology, TaskStores, Topology};
 use riverrun_client::TopicPartition;
-use riverrun_client::consumer::{CommittedOffset, Consumer, GroupMembership, Offsets, OwnedRecord};
-use std::cell::RefCell;
+use riverrun_client::consumer::{Consumer, GroupMembership, Offsets, OwnedRecord};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// A task that does not process yet.
 #[derive(Default)]
@@ -58,6 +58,7 @@ pub(super) struct Worker {
     standbys: Standbys,
     /// What the group's leader has told last.
     told: Told,
+    missing_topics: MissingTopics,
     pub(super) output: Output,
     restorer: Restorer,
     patience: Patience,
@@ -96,6 +97,7 @@ impl Worker {
             partitions: BTreeSet::new(),
             standbys: Standbys::new(setup),
             told: Told::default(),
+            missing_topics: MissingTopics::default(),
             output,
             restorer,
             patience: Patience::new(setup.config.task_timeout_ms),
@@ -141,6 +143,7 @@ impl Worker {
     pub(super) fn hear(&mut self, told: Told) -> Result<(), StreamsError> {
         match told.error {
             AssignmentError::None => {
+                self.missing_topics.found();
                 tracing::debug!(thread = self.setup.index, ?told, "assigned");
                 self.told = told;
                 let told = &self.told;
@@ -150,12 +153,14 @@ impl Worker {
             }
             AssignmentError::ShutdownRequested => {
                 tracing::warn!("a member of the group asks for the end of all");
-                self.setup.shared.shutdown.store(true, Ordering::Relaxed);
+                self.setup.shared.end();
                 Ok(())
             }
-            AssignmentError::IncompleteSourceTopicMetadata => Err(StreamsError::Other(
-                "an input topic is missing; create it, and start the application again".to_owned(),
-            )),
+            AssignmentError::IncompleteSourceTopicMetadata => {
+                let pause_ms = self.missing_topics.bear(Instant::now())?;
+                self.told.next_rebalance_ms = Some(now_ms() + pause_ms);
+                Ok(())
+            }
             AssignmentError::VersionProbing | AssignmentError::Assignment => Err(
                 StreamsError::Other("the leader of the group could not assign tasks".to_owned()),
             ),
@@ -186,7 +191,7 @@ impl Worker {
             if is_here || !self.setup.registry.claim(task, self.setup.index) {
                 continue;
             }
-            check_changelogs(&self.setup.topics, &self.setup.counts, task)?;
+            check_changelogs(&self.setup.topics, self.setup.preparation.counts(), task)?;
             let Some(begins) = self.standbys.begin_offsets(task).await? else {
                 self.setup.registry.unclaim(task, self.setup.index);
                 continue;
@@ -234,6 +239,7 @@ impl Worker {
                 },
             };
             let task = self.task(task_id, built);
+            self.setup.metrics.note_created(now_ms());
             let waiting = self.waiting.entry(task_id).or_default();
             waiting.task = Some(task);
             waiting.followed = followed;
@@ -347,6 +353,7 @@ impl Worker {
         let committed = waiting.committed.iter().flatten();
         for (partition, offset) in committed.filter(|(name, _)| self.task_of(name) == Some(task_id))
         {
+            task.resume_at(&partition.topic, partition.partition, offset.offset);
             if let Ok(metadata) = CommitMetadata::read(&offset.metadata) {
                 task.resume(&partition.topic, partition.partition, &metadata);
             }
@@ -368,7 +375,8 @@ impl Worker {
                     .iter()
                     .filter(|name| {
                         setup
-                            .counts
+                            .preparation
+                            .counts()
                             .get(*name)
                             .is_none_or(|count| task_id.partition < *count)
                     })
@@ -379,7 +387,8 @@ impl Worker {
             .collect();
         let handlers = Arc::new(setup.config.handlers.clone());
         let mut task = Task::new(task_id, application_id, handlers, built, inputs);
-        task.context().partition_counts = setup.counts.clone();
+        task.context().partition_counts = setup.preparation.counts().clone();
+        task.context().upgrade_from = setup.config.upgrade_from;
         task.set_max_task_idle_ms(setup.config.max_task_idle_ms);
         let own = self.partitions.iter();
         for partition in own.filter(|name| self.task_of(name) == Some(task_id)) {
@@ -398,11 +407,14 @@ impl Worker {
             .ok_or_else(|| {
                 StreamsError::Other(format!("there is no sub-topology for task {task_id}"))
             })?;
-        check_changelogs(&self.setup.topics, &self.setup.counts, task_id)?;
+        check_changelogs(&self.setup.topics, self.setup.preparation.counts(), task_id)?;
         let directory: &StateDirectory = &self.setup.directory;
         let topology: &Topology = &self.setup.topology;
         let instantiate = || {
             let storage = TaskStorage::on_disk(directory.of_task(task_id), self.cache.clone());
+            if self.setup.config.metrics_recording_level == RecordingLevel::Debug {
+                storage.measure(clock_ns);
+            }
             topology.instantiate(
                 &application_id,
                 subtopology,
@@ -456,9 +468,12 @@ impl Worker {
         Ok(())
     }
 
-    /// Answers what other threads ask of the tasks that process.
+    /// Answers what other threads ask of the tasks that process or stand by.
     pub(super) fn answer(&self) {
-        self.setup.inbox.answer(&self.tasks);
+        self.setup.inbox.answer(&Asked {
+            tasks: &self.tasks,
+            standbys: self.standbys.tasks(),
+        });
     }
 
     /// Tells the tasks what the brokers have of their inputs that was not polled yet.
@@ -508,8 +523,14 @@ impl Worker {
 
     /// Processes up to `count` records of each task, punctuates, and sends what comes of it. How many records were
     /// processed.
-    pub(super) async fn process(&mut self, count: usize) -> Result<usize, StreamsError> {
+    pub(super) async fn process(
+        &mut self,
+        count: usize,
+        round: &mut Round,
+    ) -> Result<usize, StreamsError> {
         let mut processed = 0;
+        let began = Instant::now();
+        let mut punctuating = Duration::ZERO;
         let now = now_ms();
         for task in self.tasks.values_mut() {
             for _ in 0..count {
@@ -518,12 +539,45 @@ impl Worker {
                 }
                 processed += 1;
             }
+            if !task.has_schedules() {
+                continue;
+            }
+            let (before, since) = (task.metrics().punctuated_count, Instant::now());
             task.punctuate(PunctuationType::StreamTime, now)?;
             task.punctuate(PunctuationType::WallClockTime, now)?;
+            let took = since.elapsed();
+            punctuating += took;
+            round.note_punctuated(took, task.metrics().punctuated_count - before);
         }
         self.send().await?;
         self.handle_unsent().await?;
+        round.note_processed(began.elapsed().saturating_sub(punctuating), processed);
         Ok(processed)
+    }
+
+    /// How many tasks process.
+    pub(super) fn task_count(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Takes over what a round and the tasks have measured.
+    pub(super) fn measure(&mut self, round: &Round) {
+        let now_ms = now_ms();
+        let metrics = &self.setup.metrics;
+        metrics.note_round(round, now_ms);
+        if !metrics.is_due(now_ms) {
+            return;
+        }
+        for (task_id, task) in &mut self.tasks {
+            let counted = Counted {
+                task_id: *task_id,
+                metrics: task.take_metrics(),
+                buffered_count: task.waiting_records(),
+                nodes: &mut task.node_counts(),
+                stores: task.meters(),
+            };
+            metrics.take_over(counted, now_ms);
+        }
     }
 
     async fn send(&mut self) -> Result<(), StreamsError> {
@@ -689,6 +743,7 @@ impl Worker {
         mut task: Task,
         close: fn(&mut Task) -> Result<(), StreamsError>,
     ) -> Result<(), StreamsError> {
+        self.setup.metrics.note_closed(task_id, now_ms());
         let kept = offset_sum(&self.setup, task_id, task.stores());
         let closed = close(&mut task);
         drop(task);
@@ -711,6 +766,7 @@ impl Worker {
             drop((tasks, waiting));
             for task_id in all {
                 self.setup.registry.give_up(task_id, self.setup.index);
+                self.setup.metrics.note_closed(task_id, now_ms());
             }
             return standbys;
         }
@@ -731,66 +787,4 @@ impl Worker {
         self.restorer.close(timeout).await;
         self.output.close(timeout).await;
     }
-}
-
-/// Whether the stores are open elsewhere.
-fn is_locked(error: &StreamsError) -> bool {
-    matches!(error.store_fault(), Some(StoreFault::Locked))
-}
-
-/// The topic that has the changes of a store, and whether it is an input of the application.
-pub(super) fn changelog_of(setup: &ThreadSetup, store: &Arc<str>) -> Option<(Arc<str>, bool)> {
-    let application_id: Arc<str> = Arc::from(setup.config.application_id.as_str());
-    let definition = setup.topology.stores.get(store)?;
-    if let Some(topic) = &definition.source_topic {
-        return Some((setup.topology.full_topic(&application_id, topic), true));
-    }
-    definition.builder.changelog()?;
-    Some((changelog_topic(&application_id, store), false))
-}
-
-/// How far the stores of a task are that outlive it: the next offsets of their changelogs, added up.
-pub(super) fn offset_sum(
-    setup: &ThreadSetup,
-    task: TaskId,
-    stores: &BTreeMap<Arc<str>, Rc<RefCell<dyn StateStore>>>,
-) -> Result<i64, StreamsError> {
-    let mut sum = 0_i64;
-    for (name, store) in stores {
-        let store = store.borrow();
-        let Some((topic, false)) = changelog_of(setup, name) else {
-            continue;
-        };
-        if store.is_persistent()
-            && let Some(last) = store.committed_offset(&topic, task.partition)?
-        {
-            sum = sum.saturating_add(last + 1);
-        }
-    }
-    Ok(sum)
-}
-
-fn committed(committable: &CommittableOffset) -> (TopicPartition, CommittedOffset) {
-    let metadata = CommitMetadata {
-        partition_time_ms: committable.partition_time_ms,
-        emitted_close_times_ms: committable
-            .emitted_close_times_ms
-            .iter()
-            .map(|(store, time_ms)| (store.to_string(), *time_ms))
-            .collect(),
-    };
-    let mut offset = CommittedOffset::new(committable.offset);
-    offset.metadata = metadata.to_text();
-    (
-        topic_partition(&committable.topic, committable.partition),
-        offset,
-    )
-}
-
-/// Milliseconds since 1970.
-pub(super) fn now_ms() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -15,6 +15,7 @@
 use super::ChangelogRecord;
 use super::bytes::{Bounds, ByteString, Direction, Offsets, Rows, Stored};
 use super::fault::StoreFault;
+use super::layers::CacheLookups;
 use crate::processor::TaskContext;
 use crate::record::RecordContext;
 
@@ -89,6 +90,11 @@ pub(crate) trait ByteStore: 'static {
 
     /// Closes the store in order.
     fn close(&mut self) -> Result<(), StoreFault>;
+
+    /// How often rows were looked for in a cache, if there is one.
+    fn cache_lookups(&self) -> Option<CacheLookups> {
+        None
+    }
 
     /// The oldest row that the store has given up for room, and nobody has taken.
     fn take_evicted(&mut self) -> Option<ByteString> {

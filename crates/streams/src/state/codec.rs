@@ -37,6 +37,9 @@ pub trait View: sealed::Sealed + 'static {
     /// What a reader gets for a value of `V`.
     type Of<V>;
 
+    /// Whether a reader gets timestamps.
+    const HAS_TIMESTAMPS: bool;
+
     #[doc(hidden)]
     fn of<V>(value: V, timestamp_ms: i64, headers: impl FnOnce() -> Headers) -> Self::Of<V>;
 }
@@ -60,6 +63,8 @@ impl sealed::Sealed for WithHeaders {}
 impl View for Plain {
     type Of<V> = V;
 
+    const HAS_TIMESTAMPS: bool = false;
+
     fn of<V>(value: V, _: i64, _: impl FnOnce() -> Headers) -> V {
         value
     }
@@ -67,6 +72,8 @@ impl View for Plain {
 
 impl View for Timestamped {
     type Of<V> = ValueAndTimestamp<V>;
+
+    const HAS_TIMESTAMPS: bool = true;
 
     fn of<V>(value: V, timestamp_ms: i64, _: impl FnOnce() -> Headers) -> ValueAndTimestamp<V> {
         ValueAndTimestamp {
@@ -78,6 +85,8 @@ impl View for Timestamped {
 
 impl View for WithHeaders {
     type Of<V> = ValueTimestampHeaders<V>;
+
+    const HAS_TIMESTAMPS: bool = true;
 
     fn of<V>(
         value: V,

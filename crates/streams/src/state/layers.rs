@@ -5,9 +5,11 @@ mod cache;
 mod cache_budget;
 mod cache_entries;
 mod changelog;
+mod metered;
 
 pub(crate) use adapter::Adapted;
 pub(crate) use cache::Cached;
 pub use cache_budget::CacheBudget;
 pub(crate) use cache_entries::SegmentOrder;
 pub(crate) use changelog::{Changelog, Changelogged, Logged};
+pub(crate) use metered::{CacheLookups, Metered, Operation, StoreMeter, Timed};

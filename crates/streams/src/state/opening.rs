@@ -6,7 +6,9 @@ use super::codec::Codec;
 use super::fault::StoreFault;
 use super::format::RowFormat;
 use super::key_value_rows::KeyValueRows;
-use super::layers::{Adapted, CacheBudget, Cached, Changelog, Changelogged, Logged, SegmentOrder};
+use super::layers::{
+    Adapted, CacheBudget, Cached, Changelog, Changelogged, Logged, Metered, SegmentOrder,
+};
 use super::segments::{Retention, Segments};
 use super::state_store::{ChangelogConfig, StoreBuilding};
 use super::stores::{StoreType, TimeFirst};
@@ -68,13 +70,13 @@ impl<K, V> Wishes<K, V> {
         retention_ms: Option<i64>,
     ) -> Option<ChangelogConfig> {
         let wanted = self.logging.as_ref()?;
-        let mut configs: BTreeMap<String, String> = defaults
+        let configs = defaults
             .iter()
             .map(|(name, value)| ((*name).to_owned(), value.clone()))
             .collect();
-        configs.extend(wanted.clone());
         Some(ChangelogConfig {
             configs,
+            overrides: wanted.clone(),
             retention_ms,
         })
     }
@@ -273,7 +275,32 @@ impl<K, V> Opening<'_, K, V> {
             return Ok(shared);
         }
         let (building, store, format) = (self.building, self.store, self.rows_format);
-        open(building, store, store_type, format, self).map_err(|fault| fault.of(store))
+        let scope = self.scope(store_type);
+        let opened = open(building, store, store_type, format, self);
+        let opened = opened.map_err(|fault| fault.of(store))?;
+        Ok(match building.storage.meter(store, scope) {
+            Some(meter) => Box::new(Metered::new(opened, meter)),
+            None => opened,
+        })
+    }
+
+    /// How Kafka Streams' metrics call such a store.
+    const fn scope(&self, store_type: StoreType) -> &'static str {
+        let is_persistent = matches!(store_type, StoreType::Persistent);
+        match self.kind {
+            Kind::KeyValue if is_persistent => "rocksdb-state-id",
+            Kind::KeyValue => "in-memory-state-id",
+            Kind::Windows {
+                keys: KeyKind::Window,
+                ..
+            } if is_persistent => "rocksdb-window-state-id",
+            Kind::Windows {
+                keys: KeyKind::Window,
+                ..
+            } => "in-memory-window-state-id",
+            Kind::Windows { .. } if is_persistent => "rocksdb-session-state-id",
+            Kind::Windows { .. } => "in-memory-session-state-id",
+        }
     }
 }
 

@@ -68,6 +68,11 @@ impl<K, V> ReadOnlyKeyValueStore<'_, K, V> {
         self.0.prefix_scan_as::<F, P>(prefix, serde)
     }
 
+    /// Whether the store keeps the timestamps of values.
+    pub fn has_timestamps(&self) -> bool {
+        self.0.base.codec.format.has_timestamp()
+    }
+
     /// See [`KeyValueStore::approximate_num_entries`].
     pub fn approximate_num_entries(&self) -> u64 {
         self.0.approximate_num_entries()

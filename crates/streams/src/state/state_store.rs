@@ -82,24 +82,32 @@ pub trait StateStore {
 /// What a changelog topic needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChangelogConfig {
-    /// The topic's configuration, `cleanup.policy` and so on.
+    /// The topic's configuration by the kind of store, `cleanup.policy` and so on.
     pub configs: BTreeMap<String, String>,
+    /// What the application wants of this topic.
+    pub overrides: BTreeMap<String, String>,
     /// How long rows are kept at least, if that is limited: `retention.ms` is as much and
-    /// `windowstore.changelog.additional.retention.ms`, unless it is in `configs`.
+    /// `windowstore.changelog.additional.retention.ms`, unless it is in `overrides`.
     pub retention_ms: Option<i64>,
 }
 
 impl ChangelogConfig {
-    /// The topic's configuration where `windowstore.changelog.additional.retention.ms` is this.
-    pub fn topic_configs(&self, additional_retention_ms: i64) -> BTreeMap<String, String> {
+    /// The topic's configuration where `windowstore.changelog.additional.retention.ms` is this, and the application
+    /// wants these of all internal topics. What it wants of one counts more.
+    pub fn topic_configs(
+        &self,
+        additional_retention_ms: i64,
+        of_all_topics: &BTreeMap<String, String>,
+    ) -> BTreeMap<String, String> {
         let mut configs = self.configs.clone();
+        // Rows have the times of records, whatever the broker's default.
+        configs.insert("message.timestamp.type".to_owned(), "CreateTime".to_owned());
+        configs.extend(of_all_topics.clone());
         if let Some(retention_ms) = self.retention_ms {
-            configs.entry("retention.ms".to_owned()).or_insert_with(|| {
-                retention_ms
-                    .saturating_add(additional_retention_ms)
-                    .to_string()
-            });
+            let retention_ms = retention_ms.saturating_add(additional_retention_ms);
+            configs.insert("retention.ms".to_owned(), retention_ms.to_string());
         }
+        configs.extend(self.overrides.clone());
         configs
     }
 }

@@ -3,10 +3,11 @@
 use super::SharedRows;
 use super::bytes::TaskDatabase;
 use super::fault::StoreFault;
-use super::layers::CacheBudget;
-use std::cell::OnceCell;
+use super::layers::{CacheBudget, StoreMeter};
+use std::cell::{OnceCell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// What the stores of a task share.
 #[derive(Debug, Clone)]
@@ -18,6 +19,14 @@ struct Shared {
     database: OnceCell<TaskDatabase>,
     cache: CacheBudget,
     sharing: Sharing,
+    meters: OnceCell<Meters>,
+}
+
+/// What is measured of the stores.
+#[derive(Debug)]
+struct Meters {
+    clock_ns: fn() -> u64,
+    made: RefCell<Vec<Rc<StoreMeter>>>,
 }
 
 /// Whether other threads have the same rows.
@@ -58,7 +67,30 @@ impl TaskStorage {
             database: OnceCell::new(),
             cache,
             sharing,
+            meters: OnceCell::new(),
         }))
+    }
+
+    /// The stores that are made from now on are measured, by a clock of ns.
+    pub(crate) fn measure(&self, clock_ns: fn() -> u64) {
+        self.0.meters.get_or_init(|| Meters {
+            clock_ns,
+            made: RefCell::default(),
+        });
+    }
+
+    /// What a store is measured with, if that is wanted.
+    pub(super) fn meter(&self, store: &Arc<str>, scope: &'static str) -> Option<Rc<StoreMeter>> {
+        let meters = self.0.meters.get()?;
+        let meter = Rc::new(StoreMeter::new(store, scope, meters.clock_ns));
+        meters.made.borrow_mut().push(Rc::clone(&meter));
+        Some(meter)
+    }
+
+    /// What the stores are measured with.
+    pub(crate) fn meters(&self) -> Vec<Rc<StoreMeter>> {
+        let meters = self.0.meters.get();
+        meters.map_or_else(Vec::new, |meters| meters.made.borrow().clone())
     }
 
     /// Where the stores that are made are shared with other threads.

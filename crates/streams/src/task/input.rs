@@ -25,6 +25,8 @@ pub(crate) struct Input {
     idle_until_ms: Option<i64>,
     /// The first offset that is neither processed nor dropped.
     next_offset: Option<i64>,
+    /// The same, as it was when the task was taken up.
+    resumed_offset: Option<i64>,
 }
 
 impl fmt::Debug for Input {
@@ -49,11 +51,23 @@ impl Input {
             lag: None,
             idle_until_ms: None,
             next_offset: None,
+            resumed_offset: None,
         }
     }
 
     pub(crate) fn is(&self, topic: &str, partition: i32) -> bool {
         self.partition == partition && *self.topic == *topic
+    }
+
+    /// What is before this offset was processed by a task before.
+    pub(crate) const fn resume_at(&mut self, offset: i64) {
+        self.resumed_offset = Some(offset);
+    }
+
+    /// The last offset that is processed, if there is one.
+    pub(crate) fn processed_offset(&self) -> Option<(&Arc<str>, i32, i64)> {
+        let next_offset = self.next_offset.max(self.resumed_offset)?;
+        (next_offset > 0).then_some((&self.topic, self.partition, next_offset - 1))
     }
 
     /// The partition's time does not go back behind this.

@@ -5,9 +5,9 @@ use super::{NodeDefinition, NodeKind, SourceTopics, Subtopology, TaskStores, Top
 use crate::error::StreamsError;
 use crate::processor::{BuiltNode, Link, Node, NodeLife, Outputs, TaskId};
 use crate::record::Data;
-use crate::state::{BuiltStore, StateStore, StoreBuilding, TaskStorage};
+use crate::state::{BuiltStore, StateStore, StoreBuilding, StoreMeter, TaskStorage};
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,6 +21,8 @@ pub(crate) struct BuiltTask {
     pub(crate) stores: BTreeMap<Arc<str>, Rc<RefCell<dyn StateStore>>>,
     /// The same stores, by the types that nodes ask for.
     pub(crate) typed_stores: TaskStores,
+    /// What is measured of them, where that is wanted.
+    pub(crate) meters: Vec<Rc<StoreMeter>>,
 }
 
 /// A node of a task.
@@ -30,6 +32,8 @@ pub(crate) struct TaskNode {
     pub(crate) index: usize,
     /// None of a source, which has nothing to do but to read.
     pub(crate) life: Option<Rc<RefCell<dyn NodeLife>>>,
+    /// How many records it was given.
+    pub(crate) count: Rc<Cell<u64>>,
 }
 
 /// Where a factory of a node is called.
@@ -152,6 +156,7 @@ impl Topology {
                         name,
                         index,
                         life: Some(node.life),
+                        count: node.count,
                     });
                 }
                 Built::Source(factory) => {
@@ -162,6 +167,7 @@ impl Topology {
                         name,
                         index,
                         life: None,
+                        count: Rc::default(),
                     });
                 }
             }
@@ -173,6 +179,7 @@ impl Topology {
             sources,
             stores,
             typed_stores: instantiation.typed_stores,
+            meters: storage.meters(),
         })
     }
 

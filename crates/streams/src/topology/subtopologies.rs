@@ -51,6 +51,22 @@ impl Topology {
             .flatten()
     }
 
+    /// What the sources read from which records come to the nodes that use a store.
+    pub(crate) fn sources_of_store(&self, store: &str) -> Vec<SourceTopics> {
+        let users = self.stores.get(store).map(|store| &store.users);
+        let mut above: BTreeSet<usize> = users.into_iter().flatten().copied().collect();
+        let mut sources = Vec::new();
+        // Parents stand before their children.
+        while let Some(index) = above.pop_last() {
+            let node = &self.nodes[index];
+            above.extend(&node.parents);
+            if let NodeKind::Source { topics, .. } = &node.kind {
+                sources.push(topics.clone());
+            }
+        }
+        sources
+    }
+
     /// The groups of nodes that belong together. Groups are counted in the order of their first nodes, as Kafka Streams
     /// counts.
     pub fn subtopologies(&self) -> Vec<Subtopology> {

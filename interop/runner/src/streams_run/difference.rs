@@ -69,7 +69,23 @@ impl fmt::Display for Seen {
 /// Records that have to be equal in order: of a partition, and of a key unless all keys are compared at once.
 type Sequences = BTreeMap<(i32, Option<Option<Vec<u8>>>), Vec<Seen>>;
 
-/// Compares the results and the changelogs of two applications; returns how many records were compared.
+/// Compares how two applications have made their internal topics.
+fn compare_configs(topics: &Topics, (one, other): (&str, &str)) -> Result<()> {
+    let configs = |id: &str| -> Result<BTreeMap<String, BTreeMap<String, Option<String>>>> {
+        let own = topics.with_prefix(&format!("{id}-"))?.into_keys();
+        own.map(|name| Ok((name[id.len()..].to_owned(), topics.configs(&name)?)))
+            .collect()
+    };
+    let (ours, theirs) = (configs(one)?, configs(other)?);
+    ensure!(
+        ours == theirs,
+        "{one} has made its topics with {ours:?}, {other} with {theirs:?}"
+    );
+    Ok(())
+}
+
+/// Compares the results, the changelogs and the internal topics' configurations of two applications; returns how many
+/// records were compared.
 pub(super) fn compare(
     topics: &Topics,
     (one, other): (&str, &str),
@@ -85,6 +101,7 @@ pub(super) fn compare(
         ours == theirs,
         "{one} has the topics {ours:?}, {other} has {theirs:?}"
     );
+    compare_configs(topics, (one, other))?;
     let mut count = 0;
     for name in ours {
         let read = |id: &str| topics.read(&format!("{id}{name}"));

@@ -5,7 +5,7 @@ use super::grouped::KGroupedTable;
 use crate::dsl::graph::GraphTraits;
 use crate::dsl::{GraphNode, Grouped, Written};
 use crate::error::Failure;
-use crate::processor::{Outputs, TaskContext};
+use crate::processor::{Outputs, TaskContext, UpgradeFrom};
 use crate::record::{Change, Data, Record};
 use crate::serde::{DefaultSerde, SerdeRef};
 use crate::topology::{NodeFactory, Topology, stateless_factory};
@@ -82,6 +82,7 @@ fn selection<K: Data, V: Data, K2: Data + PartialEq, V2: Data>(
             if !change.is_latest {
                 return Ok(());
             }
+            let parts_changes = context.upgrade_from.is_some_and(UpgradeFrom::parts_changes);
             let new = select(&record.key, change.new);
             let old = select(&record.key, change.old);
             let mut forward = |key, new, old| -> Result<(), Failure> {
@@ -94,7 +95,7 @@ fn selection<K: Data, V: Data, K2: Data + PartialEq, V2: Data>(
                 outputs.forward(context, record)
             };
             match (new, old) {
-                (Some((key, new)), Some((old_key, old))) if key == old_key => {
+                (Some((key, new)), Some((old_key, old))) if key == old_key && !parts_changes => {
                     forward(key, Some(new), Some(old))
                 }
                 (new, old) => {

@@ -188,6 +188,29 @@ impl<'a> MemberAssignment<'a> {
     /// # Panics
     /// When the version is none of 1 to 11, or a topic or host takes 64 KiB or more.
     pub fn to_bytes(&self) -> Vec<u8> {
+        self.to_bytes_with_hosts(&self.hosts_to_bytes())
+    }
+
+    /// The part of the user data that tells of hosts. It is the same for all members of a group, and the most of what
+    /// a large group is told.
+    ///
+    /// # Panics
+    /// When a topic or host takes 64 KiB or more.
+    pub fn hosts_to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        match self.version {
+            ..2 => {}
+            2..5 => write_hosts(&self.active_hosts, write_text, &mut bytes),
+            5.. => self.write_indexed_hosts(&mut bytes),
+        }
+        bytes
+    }
+
+    /// As `to_bytes`, with the hosts as `hosts_to_bytes` has written them.
+    ///
+    /// # Panics
+    /// As `to_bytes`.
+    pub fn to_bytes_with_hosts(&self, hosts: &[u8]) -> Vec<u8> {
         let version = self.version;
         let is_known = (1..=LATEST_VERSION).contains(&version);
         assert!(is_known, "an assignment is written in a known version");
@@ -204,11 +227,7 @@ impl<'a> MemberAssignment<'a> {
             write_task(version, *task, &mut bytes);
             write_partitions(partitions, write_text, &mut bytes);
         }
-        match version {
-            ..2 => {}
-            2..5 => write_hosts(&self.active_hosts, write_text, &mut bytes),
-            5.. => self.write_indexed_hosts(&mut bytes),
-        }
+        bytes.extend_from_slice(hosts);
         if version >= 4 {
             bytes.extend_from_slice(&(self.error as i32).to_be_bytes());
         }

@@ -5,6 +5,7 @@
 //! write. Given on means: the store below has it, under the context of the record that wrote it last, and who
 //! owns the store may take it (`take_flushed`) to forward it.
 
+use super::CacheLookups;
 use super::cache_budget::CacheBudget;
 use super::cache_entries::{Entries, SegmentOrder};
 use crate::processor::TaskContext;
@@ -21,6 +22,7 @@ pub(crate) struct Cached<S> {
     segments: Option<SegmentOrder>,
     forwarding: Forwarding,
     flushed: VecDeque<FlushedRow>,
+    lookups: CacheLookups,
 }
 
 impl<S: ByteStore> Cached<S> {
@@ -31,6 +33,7 @@ impl<S: ByteStore> Cached<S> {
             segments,
             forwarding: Forwarding::Nothing,
             flushed: VecDeque::new(),
+            lookups: CacheLookups::default(),
         }
     }
 
@@ -101,9 +104,15 @@ fn compare(segments: Option<SegmentOrder>, left: &[u8], right: &[u8]) -> Orderin
 }
 
 impl<S: ByteStore> ByteStore for Cached<S> {
+    fn cache_lookups(&self) -> Option<CacheLookups> {
+        Some(self.lookups)
+    }
+
     fn get(&mut self, key: &[u8]) -> Result<Option<Stored<'_>>, StoreFault> {
+        self.lookups.count += 1;
         match self.entries.find(key) {
             Some(slot) => {
+                self.lookups.hit_count += 1;
                 self.entries.touch(slot);
                 Ok(self.entries.value(slot).map(Stored::Borrowed))
             }

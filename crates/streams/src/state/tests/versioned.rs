@@ -125,10 +125,14 @@ fn a_changelog_is_compacted_late() {
     let config = builder(StoreType::Persistent)
         .changelog()
         .expect("it is logged");
-    let configs: Vec<_> = config.topic_configs(5).into_iter().collect();
+    let configs: Vec<_> = config
+        .topic_configs(5, &BTreeMap::new())
+        .into_iter()
+        .collect();
     let own = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let lag = own("min.compaction.lag.ms", "86460000");
-    assert_eq!(configs, [own("cleanup.policy", "compact"), lag]);
+    let time = own("message.timestamp.type", "CreateTime");
+    assert_eq!(configs, [own("cleanup.policy", "compact"), time, lag]);
 }
 
 /// What each key had from each time on.

@@ -4,8 +4,8 @@ use super::world::{VARIANTS, Variant, World, hex, restored};
 use crate::headers::Headers;
 use crate::serde::{DefaultSerde as _, Window, Windowed};
 use crate::state::{
-    Direction, DslStoreFormat, Forwarding, Plain, StateStore, StoreBuilder, StoreType, Stores,
-    TimeFirst, WindowStore, WindowStoreBuilder, WindowSupplier, WithHeaders,
+    ChangelogConfig, Direction, DslStoreFormat, Forwarding, Plain, StateStore, StoreBuilder,
+    StoreType, Stores, TimeFirst, WindowStore, WindowStoreBuilder, WindowSupplier, WithHeaders,
 };
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -223,15 +223,46 @@ fn segments_are_found_again_and_dropped_from_the_disk() {
 fn changelogs_of_windows_are_kept_a_day_longer() {
     let configs = |supplier: WindowSupplier| -> Vec<(String, String)> {
         let config = StoreBuilder::changelog(&builder(IN_MEMORY, supplier)).expect("it is logged");
-        config.topic_configs(86_400_000).into_iter().collect()
+        config
+            .topic_configs(86_400_000, &BTreeMap::new())
+            .into_iter()
+            .collect()
     };
     let own = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let retention = own("retention.ms", "86600000");
     let supplier = supplier(StoreType::InMemory, TimeFirst::No);
-    let expected = [own("cleanup.policy", "compact,delete"), retention.clone()];
+    let time = own("message.timestamp.type", "CreateTime");
+    let policy = |policy| own("cleanup.policy", policy);
+    let expected = [policy("compact,delete"), time.clone(), retention.clone()];
     assert_eq!(configs(supplier.clone()), expected);
-    let expected = [own("cleanup.policy", "delete"), retention];
+    let expected = [policy("delete"), time, retention];
     assert_eq!(configs(supplier.retaining_duplicates()), expected);
+}
+
+#[test]
+fn what_is_wanted_of_one_changelog_counts_more_than_what_is_wanted_of_all() {
+    let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let config = ChangelogConfig {
+        configs: BTreeMap::from([pair("cleanup.policy", "compact,delete")]),
+        overrides: BTreeMap::from([pair("segment.bytes", "2")]),
+        retention_ms: Some(1_000),
+    };
+    let of_all = BTreeMap::from([
+        pair("segment.bytes", "1"),
+        pair("cleanup.policy", "delete"),
+        pair("retention.ms", "7"),
+    ]);
+    let configs = config.topic_configs(10, &of_all);
+    assert_eq!(configs["segment.bytes"], "2");
+    assert_eq!(configs["cleanup.policy"], "delete");
+    // The rows of windows are needed as long, whatever is wanted of all topics.
+    assert_eq!(configs["retention.ms"], "1010");
+    let overrides = BTreeMap::from([pair("retention.ms", "5")]);
+    let config = ChangelogConfig {
+        overrides,
+        ..config
+    };
+    assert_eq!(config.topic_configs(10, &of_all)["retention.ms"], "5");
 }
 
 #[test]

@@ -102,7 +102,10 @@ impl<K: Data, V: Data, KO: Data> Node<K, Change<V>> for SendNode<K, V, KO> {
             return Ok(());
         }
         let hash = hash_of(&self.value_serde, &self.hash_topic, change.new.as_ref())?;
-        let primary_partition = Some(context.task_id.partition);
+        let is_told = context
+            .upgrade_from
+            .is_none_or(|from| !from.omits_primary_partition());
+        let primary_partition = is_told.then_some(context.task_id.partition);
         let send = |context: &mut TaskContext, foreign_key, instruction| {
             let subscription = Subscription {
                 hash,

@@ -1,0 +1,138 @@
+//! Where keys are: two instances tell alike, and each has what is said of it.
+
+use crate::harness::{Error, IN_TIME, await_values, config, create_topic, word_count, write_lines};
+use riverrun_embedded::EmbeddedBroker;
+use riverrun_streams::runtime::{
+    FailureReason, HostInfo, KafkaStreams, KeyQuery, KeyQueryMetadata, PositionBound,
+    ProcessingGuarantee, StateQueryRequest, StateQueryResult,
+};
+use riverrun_streams::serde::DefaultSerde;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Instant;
+
+const PARTITIONS: i32 = 4;
+const WORDS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+
+fn host(port: u16) -> HostInfo {
+    HostInfo {
+        host: "one.example".to_owned(),
+        port,
+    }
+}
+
+fn instance(broker: &EmbeddedBroker, state_dir: &Path, port: u16) -> Result<KafkaStreams, Error> {
+    let mut config = config(broker, ProcessingGuarantee::AtLeastOnce, state_dir)?;
+    config.num_stream_threads = 1;
+    config.heartbeat_interval_ms = 100;
+    config.num_standby_replicas = 1;
+    config.acceptable_recovery_lag = 0;
+    config.probing_rebalance_interval_ms = 200;
+    config.application_server = Some(host(port));
+    let mut streams = KafkaStreams::new(word_count()?, config);
+    streams.start()?;
+    Ok(streams)
+}
+
+fn located(streams: &KafkaStreams, word: &str) -> Result<Option<KeyQueryMetadata>, Error> {
+    let serde = String::serde();
+    Ok(streams.query_metadata_for_key("counts", &word.to_owned(), &*serde)?)
+}
+
+fn asked(
+    streams: &KafkaStreams,
+    request: &StateQueryRequest<KeyQuery<String, i64>>,
+) -> Result<StateQueryResult<Option<i64>>, Error> {
+    Ok(streams.query(request)?)
+}
+
+fn request(word: &str, partition: i32) -> StateQueryRequest<KeyQuery<String, i64>> {
+    let query = KeyQuery::with_key(word.to_owned());
+    let request = StateQueryRequest::in_store("counts").with_query(query);
+    request.with_partitions([partition])
+}
+
+/// Waits until both instances tell of one another, and follow each other's tasks to their ends.
+fn await_balance(one: &KafkaStreams, two: &KafkaStreams) -> Result<(), Error> {
+    let deadline = Instant::now() + IN_TIME;
+    loop {
+        let mut actives = BTreeSet::new();
+        let mut is_settled = true;
+        for word in WORDS {
+            let (of_one, of_two) = (located(one, word)?, located(two, word)?);
+            let Some(found) = &of_one else {
+                is_settled = false;
+                continue;
+            };
+            is_settled &= of_one == of_two && found.standby_hosts.len() == 1;
+            for streams in [one, two] {
+                let results = asked(streams, &request(word, found.partition))?;
+                is_settled &= results.only_partition_result() == Some(&1);
+            }
+            actives.extend(found.active_host.clone());
+        }
+        if is_settled && actives.len() == 2 {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            return Err(format!("it is not so in time: {actives:?}").into());
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn instances_tell_where_keys_are() -> Result<(), Error> {
+    let broker = EmbeddedBroker::start()?;
+    create_topic(&broker, "lines", PARTITIONS)?;
+    write_lines(&broker, &[&WORDS.join(" ")])?;
+    let (state_one, state_two) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let mut one = instance(&broker, state_one.path(), 1)?;
+    let mut two = instance(&broker, state_two.path(), 2)?;
+    let counts: Vec<_> = WORDS.into_iter().map(|word| (word, 1)).collect();
+    await_values(&broker, ("words-counts-changelog", PARTITIONS), &counts)
+        .map_err(|error| format!("{error}: {:?}, {:?}", one.errors(), two.errors()))?;
+    await_balance(&one, &two)?;
+    for word in WORDS {
+        let found = located(&one, word)?.ok_or("it is known")?;
+        let active = found.active_host.ok_or("a host")?;
+        let (running, standing_by) = match active == host(1) {
+            true => (&one, &two),
+            false => (&two, &one),
+        };
+        let wanted = request(word, found.partition).require_active();
+        let results = asked(running, &wanted)?;
+        assert_eq!(results.only_partition_result(), Some(&1));
+        let refused = asked(standing_by, &wanted)?;
+        let reason = refused.partition_results[&found.partition].failure_reason();
+        assert_eq!(reason, Some(FailureReason::NotActive));
+        // What it has processed is a bound that it holds, and one more record is not.
+        let mut position = results.position();
+        let bound = PositionBound::at(position.clone());
+        let again = asked(running, &wanted.clone().with_position_bound(bound))?;
+        assert_eq!(again.only_partition_result(), Some(&1));
+        let offsets = position.offsets.values_mut().flat_map(|of| of.values_mut());
+        offsets.for_each(|offset| *offset += 1);
+        let early = asked(
+            running,
+            &wanted.with_position_bound(PositionBound::at(position)),
+        )?;
+        let reason = early.partition_results[&found.partition].failure_reason();
+        assert_eq!(reason, Some(FailureReason::NotUpToBound));
+    }
+    let beyond = asked(&one, &request("a", PARTITIONS))?;
+    let reason = beyond.partition_results[&PARTITIONS].failure_reason();
+    assert_eq!(reason, Some(FailureReason::DoesNotExist));
+    let hosts = |streams: &KafkaStreams| -> Vec<u16> {
+        let all = streams.metadata_for_all_streams_clients();
+        all.into_iter().map(|one| one.host.port).collect()
+    };
+    assert_eq!((hosts(&one), hosts(&two)), (vec![1, 2], vec![1, 2]));
+    let of_store = one.streams_metadata_for_store("counts")?;
+    let partitions = of_store.iter().flat_map(|one| &one.topic_partitions);
+    let of_counts = partitions.filter(|one| one.topic.ends_with("-repartition"));
+    assert_eq!(of_counts.count(), 4);
+    one.close()?;
+    two.close()?;
+    Ok(())
+}

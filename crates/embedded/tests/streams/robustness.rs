@@ -1,0 +1,138 @@
+//! Instances that are asked too early, from within, or to end while they are busy.
+
+use crate::harness::{Error, IN_TIME, config, create_topic, read_values, write};
+use riverrun_embedded::EmbeddedBroker;
+use riverrun_streams::dsl::{Materialized, StreamsBuilder};
+use riverrun_streams::runtime::{
+    InvalidStateStore, KafkaStreams, ProcessingGuarantee, QueryableStore,
+};
+use riverrun_streams::state::KeyValueStore;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+type Counts = QueryableStore<KeyValueStore<String, i64>>;
+
+/// A thread that waits for its application answers no query and does not end: both are told in time.
+#[test]
+fn nobody_waits_for_a_thread_without_end() -> Result<(), Error> {
+    let broker = EmbeddedBroker::start()?;
+    create_topic(&broker, "words", 1)?;
+    let (reached, is_reached) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel::<()>();
+    let may_go_on = Mutex::new(may_go_on);
+    let builder = StreamsBuilder::new();
+    let words = builder.stream::<String, String>("words");
+    words
+        .group_by_key()
+        .count_with(Materialized::named("counts"));
+    words.for_each(move |_, _| {
+        let _ = reached.send(());
+        let _ = may_go_on.lock().expect("nobody panics with it").recv();
+    });
+    let state = tempfile::tempdir()?;
+    let mut config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
+    config.num_stream_threads = 1;
+    let mut streams = KafkaStreams::new(builder.build()?, config);
+    streams.start()?;
+    write(&broker, "words", &[("a", "")])?;
+    is_reached.recv_timeout(IN_TIME)?;
+    let counts: Counts = streams.store("counts")?;
+    let counts = counts.with_timeout(Duration::from_millis(50));
+    let asked = counts.get("a".to_owned());
+    assert!(
+        matches!(asked, Err(InvalidStateStore::TimedOut { .. })),
+        "{asked:?}"
+    );
+    assert!(!streams.close_within(Duration::from_millis(50))?);
+    drop(go_on);
+    streams.close()?;
+    Ok(())
+}
+
+/// A stream thread that asks its own instance would wait for itself.
+#[test]
+fn a_query_from_a_stream_thread_is_refused_at_once() -> Result<(), Error> {
+    let broker = EmbeddedBroker::start()?;
+    create_topic(&broker, "words", 1)?;
+    let (answer, answered) = mpsc::channel();
+    let counts: Arc<Mutex<Option<Counts>>> = Arc::default();
+    let within = Arc::clone(&counts);
+    let builder = StreamsBuilder::new();
+    let words = builder.stream::<String, String>("words");
+    words
+        .group_by_key()
+        .count_with(Materialized::named("counts"));
+    words.for_each(move |word, _| {
+        if let Some(counts) = &*within.lock().expect("nobody panics with it") {
+            let _ = answer.send(counts.get(word.clone()).map_err(|error| error.to_string()));
+        }
+    });
+    let state = tempfile::tempdir()?;
+    let config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
+    let mut streams = KafkaStreams::new(builder.build()?, config);
+    streams.start()?;
+    *counts.lock().expect("nobody panics with it") = Some(streams.store("counts")?);
+    write(&broker, "words", &[("a", "")])?;
+    let error = answered
+        .recv_timeout(IN_TIME)?
+        .expect_err("it would wait for itself");
+    assert!(
+        error.starts_with("state store `counts` cannot be queried from a stream thread"),
+        "{error}"
+    );
+    streams.close()?;
+    Ok(())
+}
+
+/// Brokers that are not there at the start are taken up when they come.
+#[test]
+fn an_instance_starts_before_its_brokers() -> Result<(), Error> {
+    let broker = EmbeddedBroker::start()?;
+    create_topic(&broker, "words", 1)?;
+    create_topic(&broker, "loud", 1)?;
+    write(&broker, "words", &[("1", "a")])?;
+    let builder = StreamsBuilder::new();
+    builder
+        .stream::<String, String>("words")
+        .map_values(|word| word.to_uppercase())
+        .to("loud");
+    let way = TcpListener::bind("127.0.0.1:0")?;
+    let state = tempfile::tempdir()?;
+    let mut config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
+    config
+        .client
+        .set("bootstrap.servers", &way.local_addr()?.to_string())?;
+    let mut streams = KafkaStreams::new(builder.build()?, config);
+    streams.start()?;
+    // Whoever has waited until now, and whoever comes, is let through.
+    let address = broker.bootstrap_servers().to_owned();
+    std::thread::spawn(move || {
+        for client in way.incoming() {
+            let server = TcpStream::connect(&address);
+            let (Ok(client), Ok(server)) = (client, server) else {
+                return;
+            };
+            let _ = pass_on(&client, &server).and_then(|()| pass_on(&server, &client));
+        }
+    });
+    assert_eq!(read_values(&broker, "loud", 1)?, ["A"]);
+    streams.close()?;
+    Ok(())
+}
+
+/// Writes to one end what comes of the other.
+fn pass_on(from: &TcpStream, to: &TcpStream) -> std::io::Result<()> {
+    let (mut from, mut to) = (from.try_clone()?, to.try_clone()?);
+    std::thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        while let Ok(count @ 1..) = from.read(&mut bytes) {
+            if to.write_all(&bytes[..count]).is_err() {
+                return;
+            }
+        }
+        let _ = to.shutdown(std::net::Shutdown::Write);
+    });
+    Ok(())
+}

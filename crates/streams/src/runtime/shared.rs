@@ -1,0 +1,224 @@
+//! What an instance and its threads share: where each of them stands, what has failed, and whether all are to end.
+
+use super::State;
+use crate::error::StreamsError;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use tokio::sync::watch;
+
+/// Hears of the new state and the one before.
+pub(super) type StateListener = Arc<dyn Fn(State, State) + Send + Sync>;
+
+/// What the instance and its threads share.
+pub(super) struct Shared {
+    /// The state of each thread.
+    threads: Mutex<Vec<State>>,
+    /// How many of these are stream threads; the global thread comes after them.
+    stream_threads: AtomicUsize,
+    state: watch::Sender<State>,
+    listener: Mutex<Option<StateListener>>,
+    changes: Mutex<Changes>,
+    errors: Mutex<Vec<StreamsError>>,
+    is_ending: watch::Sender<bool>,
+    /// Whether all members of the group are to end.
+    pub(super) ends_application: AtomicBool,
+}
+
+/// The changes of the state that the listener has not heard of.
+#[derive(Default)]
+struct Changes {
+    /// Each with the new state and the one before.
+    untold: VecDeque<(State, State)>,
+    /// Somebody tells, and goes on with what comes meanwhile: so changes are heard of in their order, one at a time.
+    is_telling: bool,
+}
+
+/// Held by who tells. A listener that panics does not end the telling.
+struct Telling<'a>(&'a Mutex<Changes>);
+
+impl Drop for Telling<'_> {
+    fn drop(&mut self) {
+        self.0.lock().is_telling = false;
+    }
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            threads: Mutex::new(Vec::new()),
+            stream_threads: AtomicUsize::new(0),
+            state: watch::Sender::new(State::Created),
+            listener: Mutex::new(None),
+            changes: Mutex::default(),
+            errors: Mutex::new(Vec::new()),
+            is_ending: watch::Sender::new(false),
+            ends_application: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Shared {
+    /// There are so many threads of each kind from now on.
+    pub(super) fn begin(&self, stream_threads: usize, global_threads: usize) {
+        *self.threads.lock() = vec![State::Rebalancing; stream_threads + global_threads];
+        self.stream_threads.store(stream_threads, Ordering::Relaxed);
+        self.change(State::Rebalancing);
+    }
+
+    /// Where the instance stands.
+    pub(super) fn state(&self) -> State {
+        *self.state.borrow()
+    }
+
+    /// Where the instance stands, as it changes.
+    pub(super) fn watch(&self) -> watch::Receiver<State> {
+        self.state.subscribe()
+    }
+
+    /// Who hears of changes from now on.
+    pub(super) fn listen(&self, listener: StateListener) {
+        *self.listener.lock() = Some(listener);
+    }
+
+    /// A thread stands here now; the instance's state follows from all of them.
+    pub(super) fn set(&self, thread: usize, state: State) {
+        let mut threads = self.threads.lock();
+        threads[thread] = state;
+        let of_all = |state| threads.iter().all(|thread| *thread == state);
+        let any = |state| threads.contains(&state);
+        let state = if any(State::Error) {
+            State::Error
+        } else if of_all(State::NotRunning) {
+            State::NotRunning
+        } else if self.is_ending() {
+            State::PendingShutdown
+        } else if of_all(State::Running) {
+            State::Running
+        } else {
+            State::Rebalancing
+        };
+        drop(threads);
+        self.change(state);
+    }
+
+    /// The instance stands here now.
+    pub(super) fn change(&self, state: State) {
+        self.state.send_if_modified(|told| {
+            let before = std::mem::replace(told, state);
+            if before != state {
+                self.changes.lock().untold.push_back((state, before));
+            }
+            before != state
+        });
+        while let Some(((state, before), _telling)) = self.next_change() {
+            // No lock is held: the listener may set another one.
+            let listener = self.listener.lock().clone();
+            if let Some(listener) = listener {
+                listener(state, before);
+            }
+        }
+    }
+
+    /// A change that is to be told of, unless somebody tells already.
+    fn next_change(&self) -> Option<((State, State), Telling<'_>)> {
+        let mut changes = self.changes.lock();
+        if changes.is_telling {
+            return None;
+        }
+        let change = changes.untold.pop_front()?;
+        changes.is_telling = true;
+        Some((change, Telling(&self.changes)))
+    }
+
+    /// Asks all threads to end.
+    pub(super) fn end(&self) {
+        self.is_ending.send_replace(true);
+    }
+
+    /// Whether the threads are asked to end.
+    pub(super) fn is_ending(&self) -> bool {
+        *self.is_ending.borrow()
+    }
+
+    /// Waits until the threads are asked to end.
+    pub(super) async fn ending(&self) {
+        // The sender lives as long as this.
+        let _ = self.is_ending.subscribe().wait_for(|is_so| *is_so).await;
+    }
+
+    /// Whether the instance was asked to end and no stream thread runs any more.
+    pub(super) fn have_stream_threads_ended(&self) -> bool {
+        let count = self.stream_threads.load(Ordering::Relaxed);
+        self.is_ending()
+            && self
+                .threads
+                .lock()
+                .iter()
+                .take(count)
+                .all(|state| matches!(state, State::NotRunning | State::Error))
+    }
+
+    /// A thread has failed.
+    pub(super) fn fail(&self, thread: usize, error: StreamsError) {
+        tracing::error!(%error, "a stream thread has failed");
+        self.errors.lock().push(error);
+        // The default of the uncaught exception handler: the other threads end too.
+        self.end();
+        self.set(thread, State::Error);
+    }
+
+    /// Why threads have failed, in words.
+    pub(super) fn errors(&self) -> Vec<String> {
+        self.errors.lock().iter().map(ToString::to_string).collect()
+    }
+
+    /// Takes the first error out.
+    pub(super) fn take_error(&self) -> Option<StreamsError> {
+        let mut errors = self.errors.lock();
+        (!errors.is_empty()).then(|| errors.remove(0))
+    }
+
+    /// How many stream threads have not ended, and how many have failed.
+    pub(super) fn count_threads(&self) -> (usize, usize) {
+        let count = self.stream_threads.load(Ordering::Relaxed);
+        let threads = self.threads.lock();
+        let threads = || threads.iter().take(count);
+        let ended = threads().filter(|state| matches!(state, State::NotRunning | State::Error));
+        let failed = threads().filter(|state| **state == State::Error);
+        (count - ended.count(), failed.count())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_hears_in_order_and_may_set_another_one() {
+        let shared = Arc::new(Shared::default());
+        let heard: Arc<Mutex<Vec<(State, State)>>> = Arc::default();
+        let (of_first, of_second) = (Arc::clone(&heard), Arc::clone(&heard));
+        let within = Arc::clone(&shared);
+        shared.listen(Arc::new(move |state, before| {
+            of_first.lock().push((state, before));
+            let of_second = Arc::clone(&of_second);
+            within.listen(Arc::new(move |state, before| {
+                of_second.lock().push((state, before));
+            }));
+            within.change(State::Running);
+            // It comes after this one has returned.
+            assert_eq!(of_first.lock().len(), 1);
+        }));
+        shared.change(State::Rebalancing);
+        assert_eq!(
+            *heard.lock(),
+            [
+                (State::Rebalancing, State::Created),
+                (State::Running, State::Rebalancing)
+            ]
+        );
+        assert!(!shared.is_ending());
+    }
+}

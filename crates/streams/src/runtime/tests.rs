@@ -1,0 +1,150 @@
+//! Threads whose brokers do not answer.
+
+use super::directory::StateDirectory;
+use super::inbox::Inbox;
+use super::listeners::Listeners;
+use super::member::StreamsAssignor;
+use super::preparation::Preparation;
+use super::shared::Shared;
+use super::standbys::Standbys;
+use super::task_registry::TaskRegistry;
+use super::thread::ThreadSetup;
+use super::topics::ApplicationTopics;
+use super::{KafkaStreams, StreamsConfig};
+use crate::dsl::{Materialized, StreamsBuilder};
+use crate::formats::group::{LATEST_VERSION, MemberSubscription};
+use crate::processor::TaskId;
+use crate::state::SharedRows;
+use crate::topology::Topology;
+use riverrun_client::consumer::{Member, PartitionAssignor, Topics};
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+type Error = Box<dyn std::error::Error>;
+
+/// What takes as long waits for its brokers.
+const AT_ONCE: Duration = Duration::from_secs(15);
+
+/// Takes connections, and answers nothing.
+fn silent_broker() -> Result<(TcpListener, String), Error> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?.to_string();
+    Ok((listener, address))
+}
+
+fn counts() -> Result<Topology, Error> {
+    let builder = StreamsBuilder::new();
+    builder
+        .stream::<String, String>("words")
+        .group_by_key()
+        .count_with(Materialized::named("counts"));
+    Ok(builder.build()?)
+}
+
+fn setup(mut config: StreamsConfig, state_dir: &Path) -> Result<ThreadSetup, Error> {
+    config.state_dir = state_dir.to_owned();
+    let config = Arc::new(config);
+    let topology = Arc::new(counts()?);
+    let topics = Arc::new(ApplicationTopics::of(&topology, &config)?);
+    let shared: Arc<Shared> = Arc::default();
+    let directory = StateDirectory::open(state_dir, "app")?;
+    Ok(ThreadSetup {
+        index: 0,
+        name: Arc::from("app-StreamThread-1"),
+        topology,
+        preparation: Arc::new(Preparation::new(&topics, &config, &shared)),
+        process_id: directory.process_id()?,
+        directory: Arc::new(directory),
+        topics,
+        config,
+        shared,
+        global_rows: SharedRows::default(),
+        registry: Arc::new(TaskRegistry::default()),
+        hosts: Arc::default(),
+        metrics: Arc::default(),
+        listeners: Listeners::default(),
+        inbox: Arc::new(Inbox::default()),
+    })
+}
+
+#[test]
+fn a_standby_waits_until_brokers_tell_where_its_changelog_begins() -> Result<(), Error> {
+    let (_broker, address) = silent_broker()?;
+    let state = tempfile::tempdir()?;
+    let mut config = StreamsConfig::new("app", &address)?;
+    let timeout = ("default.api.timeout.ms".to_owned(), "50".to_owned());
+    config.overrides.consumer.extend([timeout]);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let mut open = |task_timeout_ms| {
+        config.task_timeout_ms = task_timeout_ms;
+        let setup = Arc::new(setup(config.clone(), &state.path().join("state"))?);
+        let mut standbys = Standbys::new(&setup);
+        let task = TaskId {
+            subtopology: 0,
+            partition: 0,
+        };
+        Ok::<_, Error>(runtime.block_on(standbys.begin_offsets(task)))
+    };
+    assert!(matches!(open(60_000)?, Ok(None)));
+    assert!(open(0)?.is_err());
+    Ok(())
+}
+
+#[test]
+fn a_leader_waits_for_the_ends_of_changelogs_as_long_as_its_group_allows() -> Result<(), Error> {
+    let (_broker, address) = silent_broker()?;
+    let state = tempfile::tempdir()?;
+    let setup = setup(StreamsConfig::new("app", &address)?, state.path())?;
+    let (news, _told) = mpsc::unbounded_channel();
+    let assignor = StreamsAssignor::new(&setup, news, Duration::from_millis(600));
+    let members: Vec<Member> = (1..=2)
+        .map(|process| {
+            let told = MemberSubscription {
+                version: LATEST_VERSION,
+                latest_supported_version: LATEST_VERSION,
+                process_id: [process; 16],
+                user_endpoint: String::new(),
+                task_offset_sums: BTreeMap::new(),
+                unique_field: 0,
+                error_code: 0,
+                client_tags: BTreeMap::new(),
+            };
+            let mut member = Member {
+                member_id: format!("m{process}"),
+                ..Member::default()
+            };
+            member.subscription.user_data = Some(told.to_bytes());
+            member
+        })
+        .collect();
+    let topics = Topics::from([("words".to_owned(), vec![Vec::new(); 2])]);
+    let began = Instant::now();
+    let assignments = assignor.assign(&topics, &members);
+    // Or its group would take the leader for dead.
+    assert!(began.elapsed() < Duration::from_secs(5));
+    let partitions = assignments.iter().map(|assigned| assigned.partitions.len());
+    assert_eq!(partitions.sum::<usize>(), 2);
+    Ok(())
+}
+
+#[test]
+fn an_instance_starts_without_brokers_and_ends_at_once() -> Result<(), Error> {
+    let (_broker, address) = silent_broker()?;
+    let state = tempfile::tempdir()?;
+    let mut config = StreamsConfig::new("app", &address)?;
+    config.state_dir = state.path().to_owned();
+    let began = Instant::now();
+    let mut streams = KafkaStreams::new(counts()?, config);
+    streams.start()?;
+    assert_eq!(streams.state(), super::State::Rebalancing);
+    streams.close()?;
+    assert_eq!(streams.state(), super::State::NotRunning);
+    assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+    Ok(())
+}
