@@ -111,6 +111,7 @@ impl StreamsConfig {
         for (key, value) in pairs {
             let is_known = READ_BEFORE.contains(&key)
                 || config.set_time(key, value)?
+                || config.set_named(key, value)?
                 || config.set_runtime(key, value)?
                 || config.set_prefixed(key, value)?
                 || config.set_client(key, value)?;
@@ -154,9 +155,9 @@ impl StreamsConfig {
         Ok(true)
     }
 
-    fn set_runtime(&mut self, key: &str, value: &str) -> Result<bool, ConfigError> {
+    /// Values that are one of several names, or have a form of their own.
+    fn set_named(&mut self, key: &str, value: &str) -> Result<bool, ConfigError> {
         match key {
-            "num.stream.threads" => self.num_stream_threads = number(key, value, 1..=MAX_INT)?,
             "processing.guarantee" => {
                 self.processing_guarantee = match value {
                     "at_least_once" => ProcessingGuarantee::AtLeastOnce,
@@ -202,6 +203,14 @@ impl StreamsConfig {
                 let server = Some(value).filter(|server| !server.is_empty());
                 self.application_server = server.map(str::parse).transpose()?;
             }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn set_runtime(&mut self, key: &str, value: &str) -> Result<bool, ConfigError> {
+        match key {
+            "num.stream.threads" => self.num_stream_threads = number(key, value, 1..=MAX_INT)?,
             "state.dir" => self.state_dir = value.into(),
             "statestore.cache.max.bytes" => {
                 self.statestore_cache_max_bytes = number(key, value, 0..=usize::MAX)?;
