@@ -135,10 +135,10 @@ impl KafkaStreams {
         self.listeners.standby = Arc::new(listener);
     }
 
-    /// Starts the threads, and does not wait for brokers: the threads look at the input topics, make the internal ones,
-    /// unless the broker does (`group.protocol` = `streams`), and take up their tasks as soon as brokers answer. What is
-    /// wrong with topics ends the instance, and `KafkaStreams::errors` tells. Only global tables are waited for, until
-    /// they have what their topics have.
+    /// Starts the threads, and does not wait for brokers: the threads look at the input topics, make the internal
+    /// ones, unless the broker does (`group.protocol` = `streams`), and take up their tasks as soon as brokers
+    /// answer. What is wrong with topics ends the instance, and `KafkaStreams::errors` tells. Only global tables
+    /// are waited for, until they have what their topics have.
     ///
     /// # Errors
     /// The topology has nothing to do, another process uses the state directory, or a global table cannot be filled.
