@@ -1,7 +1,7 @@
 //! Stores on disk: what crashes and damages leave.
 
 use super::key_value::offsets;
-use super::world::{World, copy_files};
+use super::world::{World, copy_of};
 use crate::StreamsError;
 use crate::headers::Headers;
 use crate::serde::DefaultSerde as _;
@@ -71,12 +71,6 @@ fn open(directory: &Path) -> Result<Option<i64>, StreamsError> {
     Ok(committed)
 }
 
-fn copy(from: &Path) -> tempfile::TempDir {
-    let copy = tempfile::tempdir().expect("a temporary directory");
-    copy_files(from, copy.path());
-    copy
-}
-
 fn journal(directory: &Path) -> PathBuf {
     directory.join("stores").join("0.jnl")
 }
@@ -113,7 +107,7 @@ fn a_torn_journal_keeps_what_its_beginning_has() {
     let mut committed = Vec::new();
     for cut in (0..=24).map(|step| written * step / 24) {
         for keeps_room in [false, true] {
-            let copy = copy(world.directory());
+            let copy = copy_of(world.directory());
             let path = journal(copy.path());
             let file = OpenOptions::new()
                 .write(true)
@@ -144,7 +138,7 @@ fn a_page_that_is_lost_within_the_journal_never_promises_rows() {
     fill(&mut world, &store, &life);
     let written = written_bytes(&journal(world.directory()));
     for step in 0..12 {
-        let copy = copy(world.directory());
+        let copy = copy_of(world.directory());
         let mut file = OpenOptions::new()
             .write(true)
             .open(journal(copy.path()))
@@ -199,7 +193,7 @@ proptest! {
         thread_local! {
             static TABLES: World = tables();
         }
-        let copy = TABLES.with(|world| copy(world.directory()));
+        let copy = TABLES.with(|world| copy_of(world.directory()));
         assert_eq!(open(copy.path()).expect("undamaged"), Some(ROUNDS - 1));
         let files = files(copy.path());
         for (file, position, flip) in damages {

@@ -7,9 +7,12 @@ use crate::state::{
     TaskStorage,
 };
 use std::cell::RefCell;
-use std::path::Path;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 pub(super) const TOPIC: &str = "app-s-changelog";
 
@@ -62,9 +65,7 @@ impl World {
 
     /// Another process opens what this one has left on the disk, as if this one was killed now.
     pub(super) fn killed(&self, cache_bytes: usize) -> Self {
-        let copy = tempfile::tempdir().expect("a temporary directory");
-        copy_files(self.directory.path(), copy.path());
-        Self::in_directory(copy, cache_bytes)
+        Self::in_directory(copy_of(self.directory.path()), cache_bytes)
     }
 
     pub(super) fn directory(&self) -> &Path {
@@ -117,17 +118,49 @@ fn context() -> TaskContext {
     TaskContext::new(task_id, Arc::from("app"), Arc::new(Handlers::default()))
 }
 
-pub(super) fn copy_files(from: &Path, to: &Path) {
-    for entry in std::fs::read_dir(from).expect("the directory is there") {
-        let entry = entry.expect("an entry");
-        let target = to.join(entry.file_name());
-        if entry.file_type().expect("a type").is_dir() {
-            std::fs::create_dir(&target).expect("a directory");
-            copy_files(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), &target).expect("a copy");
+/// The files as they are at one moment, which is what a crash leaves. Threads of the store merge tables meanwhile, so
+/// files are copied again until none has changed.
+pub(super) fn copy_of(from: &Path) -> tempfile::TempDir {
+    for _ in 0..1000 {
+        let copy = tempfile::tempdir().expect("a temporary directory");
+        let before = stamps(from);
+        let is_copied = copy_files(from, copy.path()).is_ok();
+        if is_copied && before.is_ok() && before.ok() == stamps(from).ok() {
+            return copy;
         }
     }
+    panic!("files change all the time");
+}
+
+/// What changes when a file does: its name, its number, its length, and the time of its last write.
+type Stamp = (PathBuf, u64, u64, SystemTime);
+
+fn stamps(directory: &Path) -> io::Result<Vec<Stamp>> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let status = entry.metadata()?;
+        if status.is_dir() {
+            all.extend(stamps(&entry.path())?);
+        }
+        all.push((entry.path(), status.ino(), status.len(), status.modified()?));
+    }
+    all.sort();
+    Ok(all)
+}
+
+fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            std::fs::create_dir(&target)?;
+            copy_files(&entry.path(), &target)?;
+        } else {
+            std::fs::copy(entry.path(), &target)?;
+        }
+    }
+    Ok(())
 }
 
 /// Records of a changelog as they are restored.
