@@ -302,7 +302,9 @@ impl BrokerNode {
             check_at: now.monotonic.plus_ms(LAG_MAX_MS / 2),
         };
         match planted {
-            PlantedInCluster::DeletesStraysEarly => node.delete_strays()?,
+            PlantedInCluster::DeletesStraysEarly => {
+                node.delete_strays(&metadata::MetadataImage::default())?;
+            }
             PlantedInCluster::LeadsByOldMetadata => {
                 node.begin_hosting(now, &mut Outbox::default())?;
             }

@@ -23,7 +23,7 @@ pub enum PlantedInCluster {
     FollowsLeadersNotEpochs,
     /// A broker that starts says that it was shut down cleanly, whatever has happened.
     ClaimsCleanShutdown,
-    /// A broker deletes what its metadata do not know before they have caught up.
+    /// A broker deletes what its metadata do not know before it has read them.
     DeletesStraysEarly,
     /// A log comes back without its producers.
     ForgetsProducers,

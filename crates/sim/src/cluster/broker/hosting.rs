@@ -57,14 +57,14 @@ impl BrokerNode {
     /// Opens the logs, and takes the roles that the metadata give.
     pub(super) fn begin_hosting(&mut self, now: Now, out: &mut Outbox) -> Result<(), String> {
         self.is_hosting = true;
-        self.delete_strays()?;
+        let image = self.metadata.image().clone();
+        self.delete_strays(&image)?;
         // Before any of them is written for the logs that are open by then.
         self.found = Found {
             recovery_points: self.checkpoint(RECOVERY_POINT_CHECKPOINT),
             log_start_offsets: self.checkpoint(LOG_START_OFFSET_CHECKPOINT),
             high_watermarks: self.checkpoint(REPLICATION_OFFSET_CHECKPOINT),
         };
-        let image = self.metadata.image().clone();
         let delta = MetadataDelta::new(Arc::new(MetadataImage::default()), image.clone());
         self.apply(&delta, now)?;
         self.write_checkpoints()?;
@@ -76,9 +76,8 @@ impl BrokerNode {
         Ok(())
     }
 
-    /// Removes the logs that the metadata do not have here.
-    pub(super) fn delete_strays(&mut self) -> Result<(), String> {
-        let image = self.metadata.image().clone();
+    /// Removes the logs that the metadata of `image` do not have here.
+    pub(super) fn delete_strays(&mut self, image: &MetadataImage) -> Result<(), String> {
         let entries = self
             .disk
             .list(Path::new(LOGS))
