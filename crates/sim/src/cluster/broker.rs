@@ -303,7 +303,7 @@ impl BrokerNode {
         };
         match planted {
             PlantedInCluster::DeletesStraysEarly => {
-                node.delete_strays(&metadata::MetadataImage::default())?;
+                node.delete_strays(&MetadataImage::default())?;
             }
             PlantedInCluster::LeadsByOldMetadata => {
                 node.begin_hosting(now, &mut Outbox::default())?;
