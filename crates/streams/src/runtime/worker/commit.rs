@@ -1,0 +1,121 @@
+//! What is committed together: what all tasks have produced, and how far they have come in their inputs.
+
+use super::super::kafka_streams::client_error;
+use super::super::kept::changelog_of;
+use super::super::output::ask_about;
+use super::super::records::committed;
+use super::Worker;
+use crate::error::StreamsError;
+use crate::task::Task;
+use riverrun_client::consumer::Offsets;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+impl Worker {
+    /// Whether a processor has asked for a commit.
+    pub(in crate::runtime) fn is_commit_requested(&self) -> bool {
+        self.tasks.values().any(Task::is_commit_requested)
+    }
+
+    /// Flushes caches, sends what comes of it, and waits until everything is acknowledged. The offsets to commit. Under
+    /// exactly-once they are committed here, with the transaction.
+    pub(in crate::runtime) async fn prepare_commit(&mut self) -> Result<Offsets, StreamsError> {
+        let mut offsets = Offsets::new();
+        for (task_id, task) in &mut self.tasks {
+            for committable in task.prepare_commit()? {
+                let (partition, offset) = committed(&committable);
+                offsets.insert(partition, offset);
+            }
+            // What the caches of one task hold is sent before those of the next are flushed: it takes much memory.
+            for record in task.drain_produced() {
+                self.output.send(*task_id, record).await?;
+            }
+            task.context().collector.shrink();
+        }
+        self.output.flush().await?;
+        while self.handle_unsent().await? {
+            self.output.flush().await?;
+        }
+        for (partition, offset) in &offsets {
+            let key = (Arc::from(partition.topic.as_str()), partition.partition);
+            self.processed.insert(key, offset.offset - 1);
+            if self.setup.topics.is_repartition(&partition.topic) {
+                self.to_purge.insert(partition.clone(), offset.offset);
+            }
+        }
+        if !self.output.is_transactional() {
+            return Ok(offsets);
+        }
+        // As of now: a rebalance that keeps the tasks changes the generation while they process.
+        let group = self.membership.metadata().map_err(client_error)?;
+        self.output.commit(offsets, &group).await?;
+        Ok(Offsets::new())
+    }
+
+    /// What was prepared is committed: the stores note how far their changelogs have them. Under exactly-once they do
+    /// so only when they are closed.
+    pub(in crate::runtime) fn post_commit(&mut self, closes: bool) -> Result<(), StreamsError> {
+        self.last_commit = Instant::now();
+        for task in self.tasks.values_mut() {
+            task.post_commit();
+        }
+        if self.purge.is_due(Instant::now()) {
+            self.purge.start(std::mem::take(&mut self.to_purge))?;
+        }
+        self.standbys.commit()?;
+        if self.output.is_transactional() && !closes {
+            return Ok(());
+        }
+        let written = self.output.take_offsets();
+        let processed = std::mem::take(&mut self.processed);
+        for (task_id, task) in &self.tasks {
+            for (name, store) in task.stores() {
+                let Some((topic, is_input)) = changelog_of(&self.setup, name) else {
+                    continue;
+                };
+                let key = (topic, task_id.partition);
+                let offsets = if is_input { &processed } else { &written };
+                if let Some(offset) = offsets.get(&key) {
+                    store
+                        .borrow_mut()
+                        .commit(&BTreeMap::from([(key, *offset)]))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The group rebalances: what was prepared is committed later, with what is processed until then.
+    pub(in crate::runtime) fn put_off_commit(&mut self) {
+        self.last_commit = Instant::now();
+    }
+
+    pub(super) async fn send(&mut self) -> Result<(), StreamsError> {
+        for (task_id, task) in &mut self.tasks {
+            for record in task.drain_produced() {
+                self.output.send(*task_id, record).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the production handler about the records that could not be written. True if it has dead letters, which are
+    /// sent.
+    pub(super) async fn handle_unsent(&mut self) -> Result<bool, StreamsError> {
+        let mut has_dead_letters = false;
+        for unsent in self.output.take_unsent() {
+            let task_id = unsent.task_id;
+            let (dead_letters, outcome) = ask_about(unsent, &self.setup.config.handlers);
+            has_dead_letters |= !dead_letters.is_empty();
+            for dead_letter in dead_letters {
+                self.output.send(task_id, dead_letter).await?;
+            }
+            outcome?;
+            if let Some(task) = self.tasks.get_mut(&task_id) {
+                task.context().drop_record();
+            }
+        }
+        Ok(has_dead_letters)
+    }
+}
