@@ -8,6 +8,7 @@
 
 use super::*;
 use crate::producer::delivery::BatchResult;
+use crate::producer::observer::{FailedRecord, WrittenRecords};
 use std::fmt::Write as _;
 
 struct Script {
@@ -184,14 +185,79 @@ fn what_callbacks_take_is_memory_too() {
         panic!("{refusal:?}");
     };
     assert!((3..=5).contains(&count), "{count}");
-    accumulator.close();
+    give_all_back(&mut accumulator);
+    assert_eq!(accumulator.free_bytes(), SETTINGS.memory_bytes);
+}
+
+/// Hears nothing.
+struct Deaf;
+
+impl DeliveryObserver for Deaf {
+    fn handle_written(&self, _: &WrittenRecords<'_>) {}
+
+    fn handle_failed(&self, _: FailedRecord<'_>) {}
+}
+
+#[test]
+fn what_notes_take_is_memory_too() {
+    const NOTE: [u8; 100] = [7; 100];
+    let mut accumulator = Accumulator::new(SETTINGS, 1);
+    accumulator.set_partition_count("t", 1);
+    accumulator.set_observer(Arc::new(Deaf));
+    let record = ProducerRecord::new("t").value(b"few bytes");
+    let now = Instant::now();
+    let append = |accumulator: &mut Accumulator, mut listener: Listener<'_>| {
+        let appended = accumulator.append(&record, 9, || now, None, &mut listener);
+        appended.map(|appended| drop(appended.delivery))
+    };
+    // Of the 1,000 bytes a batch takes 300, and each note as much as it may take.
+    let count = (1_000 - 300) / Notes::size_max_bytes(NOTE.len());
+    for _ in 0..count {
+        let appended = append(&mut accumulator, Listener::Observer(&NOTE));
+        appended.expect("there is memory");
+    }
+    let free_bytes = 1_000 - 300 - count * Notes::size_max_bytes(NOTE.len());
+    assert_eq!(accumulator.free_bytes(), free_bytes);
+    let refused = append(&mut accumulator, Listener::Observer(&NOTE));
+    assert_eq!(refused, Err(Refusal::NeedsMemory { size_bytes: 300 }));
+    give_all_back(&mut accumulator);
+    assert_eq!(accumulator.free_bytes(), SETTINGS.memory_bytes);
+}
+
+/// What a note takes does not overtake who waits for memory either.
+#[test]
+fn a_note_takes_no_memory_before_who_waits_for_it() {
+    let mut accumulator = Accumulator::new(SETTINGS, 1);
+    accumulator.set_partition_count("t", 1);
+    accumulator.set_observer(Arc::new(Deaf));
+    let record = ProducerRecord::new("t").value(b"few bytes");
+    let now = Instant::now();
+    let append = |accumulator: &mut Accumulator, mut listener: Listener<'_>, ticket| {
+        let appended = accumulator.append(&record, 9, || now, ticket, &mut listener);
+        appended.map(|appended| drop(appended.delivery))
+    };
+    append(&mut accumulator, Listener::Nobody, None).expect("there is memory");
+    let ticket = accumulator.wait_for_memory(900);
+    // What an open batch has room for takes nothing more.
+    append(&mut accumulator, Listener::Nobody, None).expect("there is room");
+    let refused = append(&mut accumulator, Listener::Observer(b"note"), None);
+    assert_eq!(refused, Err(Refusal::NeedsMemory { size_bytes: 300 }));
+    assert_eq!(accumulator.free_bytes(), 700);
+    give_all_back(&mut accumulator);
+    assert!(accumulator.granted.contains_key(&ticket));
+    let granted = append(&mut accumulator, Listener::Observer(b"note"), Some(ticket));
+    granted.expect("it has waited");
+}
+
+/// Everything that there is is done, and fails.
+fn give_all_back(accumulator: &mut Accumulator) {
+    accumulator.make_room();
     while let Some(partition) = accumulator.next_ready() {
         while let Ok(Some((mut batch, _))) = accumulator.take(partition, usize::MAX) {
             drop(batch.complete(&BatchResult::failed(Error::Closed("producer"))));
             accumulator.release(batch);
         }
     }
-    assert_eq!(accumulator.free_bytes(), SETTINGS.memory_bytes);
 }
 
 #[test]

@@ -403,10 +403,14 @@ impl World {
     fn check(&mut self) {
         let outcomes = std::mem::take(&mut *self.outcomes.lock());
         assert_eq!(self.accumulator.free_bytes(), MEMORY_BYTES);
+        let mut newest_told = vec![None; PARTITIONS];
+        let mut newest_written = vec![None; PARTITIONS];
         for (partition, offset) in self.observer.written.lock().drain(..) {
-            let offset = offset.expect("the model tells it") as usize;
-            let id = self.logs[partition as usize].records[offset];
+            let offset = offset.expect("the model tells it");
+            let partition = partition as usize;
+            let id = self.logs[partition].records[offset as usize];
             assert!(is_observed(id), "record {id} has a callback");
+            newest_told[partition] = newest_told[partition].max(Some(offset));
         }
         for (id, delivery) in &mut self.sent {
             let result = delivery.try_result().expect("all batches are done");
@@ -424,8 +428,11 @@ impl World {
             match &result {
                 Ok(metadata) => {
                     assert_eq!(metadata.timestamp, 5);
-                    let offset = metadata.offset.expect("the model tells it") as usize;
-                    assert_eq!(self.logs[partition].records[offset], *id);
+                    let offset = metadata.offset.expect("the model tells it");
+                    assert_eq!(self.logs[partition].records[offset as usize], *id);
+                    if is_observed(*id) {
+                        newest_written[partition] = newest_written[partition].max(Some(offset));
+                    }
                     assert!(
                         !self.plan.is_idempotent || written == 1,
                         "record {id} is there {written} times"
@@ -445,6 +452,7 @@ impl World {
                 }
             }
         }
+        assert_eq!(newest_told, newest_written, "by partition");
         if self.plan.is_idempotent {
             for (given, log) in self.given.iter().zip(&self.logs) {
                 let kept = given.iter().filter(|id| log.records.contains(id));
