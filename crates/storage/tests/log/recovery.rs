@@ -387,6 +387,39 @@ fn leftovers_are_removed() {
     assert!(!left.contains(&"00000000000000000005.snapshot".to_owned()));
 }
 
+/// A snapshot at the beginning would be read by nobody again, and a crash that tears it found by nobody.
+#[test]
+fn a_log_that_begins_without_producers_has_no_snapshot_of_that() {
+    let snapshots = |disk: &SimDisk| {
+        let names = names(disk).into_iter();
+        names
+            .filter(|name| name.ends_with(".snapshot"))
+            .collect::<Vec<_>>()
+    };
+    for is_clean in [false, true] {
+        let (disk, log) = new_log();
+        drop(log);
+        let mut opening = opening(&disk);
+        opening.is_clean = is_clean;
+        let log = Log::open(opening).unwrap().log;
+        assert_eq!(log.log_end_offset(), 0);
+        assert_eq!(snapshots(&disk), [""; 0], "is clean: {is_clean}");
+    }
+    // With a producer there is one at the end, and so there is without any where the log has records.
+    for records in [producer_batch(1, 0, 0, &["a"]), batch(0, &["a"])] {
+        let (disk, mut log) = new_log();
+        let mut records = records;
+        let options = AppendOptions::client(LeaderEpoch(0), 0);
+        log.append_as_leader(&mut records, options).unwrap();
+        log.close(0).unwrap();
+        drop(log);
+        let mut opening = opening(&disk);
+        opening.is_clean = false;
+        drop(Log::open(opening).unwrap());
+        assert_eq!(snapshots(&disk), ["00000000000000000001.snapshot"]);
+    }
+}
+
 #[test]
 fn a_complete_compaction_is_finished() {
     let (disk, log) = check(
