@@ -219,6 +219,35 @@ fn segments_are_found_again_and_dropped_from_the_disk() {
     assert_eq!(starts(&store), [900_000, 1_000_000]);
 }
 
+/// Rows of several segments, each of which has a map of its own.
+#[test]
+fn what_was_restored_is_there_when_its_offset_is() {
+    let variant = Variant {
+        store_type: StoreType::Persistent,
+        ..IN_MEMORY
+    };
+    let builder = builder(variant, supplier(StoreType::Persistent, TimeFirst::No));
+    let mut world = World::new(0);
+    let (store, life) = world.build::<Store>(&builder);
+    for start_ms in [700_000, 800_000, 900_000] {
+        put(&mut world, &store, "k", Some("v"), start_ms);
+    }
+    let records = restored(&world.drain());
+    drop(life);
+    let world = World::new(0);
+    let (_, life) = world.build::<Store>(&builder);
+    life.borrow_mut().restore(&records).expect("restored");
+    let committed = life.borrow_mut().commit(&super::key_value::offsets(9));
+    committed.expect("committed");
+    let killed = world.killed(0);
+    let (left, life) = killed.build::<Store>(&builder);
+    let offset = life.borrow().committed_offset("t", 7);
+    assert_eq!(offset.expect("read"), Some(9));
+    let found = values(&left, "k", 0, i64::MAX);
+    let starts: Vec<i64> = found.iter().map(|(start_ms, _)| *start_ms).collect();
+    assert_eq!(starts, [700_000, 800_000, 900_000]);
+}
+
 #[test]
 fn changelogs_of_windows_are_kept_a_day_longer() {
     let configs = |supplier: WindowSupplier| -> Vec<(String, String)> {
