@@ -39,8 +39,8 @@ pub struct Task {
     context: TaskContext,
     nodes: Vec<TaskNode>,
     inputs: Vec<Input>,
-    /// Sources whose topics match a pattern: their inputs come and go.
-    patterns: Vec<(Regex, SourceFactory)>,
+    /// What makes inputs of partitions that come later.
+    sources: Vec<(Topics, SourceFactory)>,
     /// Those of the inputs that have a record.
     next_inputs: NextInputs,
     stores: BTreeMap<Arc<str>, Rc<RefCell<dyn StateStore>>>,
@@ -58,6 +58,21 @@ impl fmt::Debug for Task {
             .field("context", &self.context)
             .field("inputs", &self.inputs)
             .finish_non_exhaustive()
+    }
+}
+
+/// The topics that a source reads.
+enum Topics {
+    Named(Vec<Arc<str>>),
+    Matching(Regex),
+}
+
+impl Topics {
+    fn have(&self, topic: &str) -> bool {
+        match self {
+            Self::Named(names) => names.iter().any(|name| **name == *topic),
+            Self::Matching(pattern) => pattern.is_match(topic),
+        }
     }
 }
 
@@ -85,20 +100,20 @@ impl Task {
         built: BuiltTask,
         inputs: Vec<Input>,
     ) -> Self {
-        let patterns = built
-            .sources
-            .into_iter()
-            .filter_map(|(topics, source)| match topics {
-                // A pattern is looked at when its source is added to the topology.
-                SourceTopics::Pattern(pattern) => Some((whole_names(&pattern).ok()?, source)),
-                SourceTopics::Named(_) => None,
-            })
+        let topics = |topics| match topics {
+            SourceTopics::Named(names) => Some(Topics::Named(names)),
+            // A pattern is looked at when its source is added to the topology.
+            SourceTopics::Pattern(pattern) => whole_names(&pattern).ok().map(Topics::Matching),
+        };
+        let sources = built.sources.into_iter();
+        let sources = sources
+            .filter_map(|(read, source)| Some((topics(read)?, source)))
             .collect();
         Self {
             context: TaskContext::new(task_id, application_id, handlers),
             nodes: built.nodes,
             inputs,
-            patterns,
+            sources,
             next_inputs: NextInputs::default(),
             stores: built.stores,
             typed_stores: built.typed_stores,
@@ -140,7 +155,8 @@ impl Task {
         Ok(())
     }
 
-    /// The index of the input of a partition, which is made if its topic matches the pattern of a source.
+    /// The index of the input of a partition, which is made if a source reads its topic: it may match a pattern, or
+    /// have more partitions than it had.
     pub(crate) fn add_input(&mut self, topic: &str, partition: i32) -> Option<usize> {
         let mut inputs = self.inputs.iter();
         if let Some(index) = inputs.position(|input| input.is(topic, partition)) {
@@ -150,8 +166,8 @@ impl Task {
         if partition != self.context.task_id.partition {
             return None;
         }
-        let mut patterns = self.patterns.iter();
-        let (_, source) = patterns.find(|(pattern, _)| pattern.is_match(topic))?;
+        let mut sources = self.sources.iter();
+        let (_, source) = sources.find(|(topics, _)| topics.have(topic))?;
         self.inputs
             .push(Input::new(Arc::from(topic), partition, source()));
         Some(self.inputs.len() - 1)

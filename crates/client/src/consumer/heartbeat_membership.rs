@@ -468,16 +468,14 @@ impl<P: Protocol> HeartbeatMembership<P> {
             true => P::Assignment::default(),
             false => self.protocol.readable(&self.target),
         };
-        if next == self.owned {
+        let after = self.protocol.partitions(&next);
+        // The same tasks read more of a topic that has more partitions.
+        if next == self.owned && after == self.held {
             return;
         }
         self.protocol.forget_others(&self.target, &self.owned);
-        let (before, after) = (
-            self.protocol.partitions(&self.owned),
-            self.protocol.partitions(&next),
-        );
-        let revoked: Vec<TopicPartition> = before.difference(&after).cloned().collect();
-        let added: Vec<TopicPartition> = after.difference(&before).cloned().collect();
+        let revoked: Vec<TopicPartition> = self.held.difference(&after).cloned().collect();
+        let added: Vec<TopicPartition> = after.difference(&self.held).cloned().collect();
         let target = match self.begins_again {
             true => &next,
             false => &self.target,

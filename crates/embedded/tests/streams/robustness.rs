@@ -1,12 +1,16 @@
 //! Instances that are asked too early, from within, or to end while they are busy.
 
 use crate::harness::{Error, IN_TIME, config, create_topic, read_values, write};
+use riverrun_client::admin::{AdminConfig, NewPartitions};
+use riverrun_client::blocking::{Admin, Producer};
+use riverrun_client::producer::{ProducerConfig, ProducerRecord};
 use riverrun_embedded::EmbeddedBroker;
 use riverrun_streams::dsl::{Materialized, StreamsBuilder};
 use riverrun_streams::runtime::{
     InvalidStateStore, KafkaStreams, ProcessingGuarantee, QueryableStore,
 };
 use riverrun_streams::state::KeyValueStore;
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, mpsc};
@@ -134,5 +138,46 @@ fn pass_on(from: &TcpStream, to: &TcpStream) -> std::io::Result<()> {
         }
         let _ = to.shutdown(std::net::Shutdown::Write);
     });
+    Ok(())
+}
+
+/// More partitions are more tasks, of an application that keeps nothing.
+#[test]
+fn partitions_that_come_later_are_read() -> Result<(), Error> {
+    let broker = EmbeddedBroker::start()?;
+    create_topic(&broker, "words", 1)?;
+    create_topic(&broker, "loud", 1)?;
+    let builder = StreamsBuilder::new();
+    builder
+        .stream::<String, String>("words")
+        .map_values(|word| word.to_uppercase())
+        .to("loud");
+    let state = tempfile::tempdir()?;
+    let mut config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
+    config.client.set("metadata.max.age.ms", "100")?;
+    let mut streams = KafkaStreams::new(builder.build()?, config);
+    streams.start()?;
+    write(&broker, "words", &[("1", "a")])?;
+    assert_eq!(read_values(&broker, "loud", 1)?, ["A"]);
+    let admin = Admin::new(AdminConfig::with_bootstrap_servers(
+        broker.bootstrap_servers(),
+    )?)?;
+    let two = NewPartitions {
+        total_count: 2,
+        ..NewPartitions::default()
+    };
+    let growth = BTreeMap::from([("words".to_owned(), two)]);
+    let grown = admin.call(async |admin| admin.create_partitions(&growth).await)?;
+    grown.into_values().try_for_each(|one| one)?;
+    let producer = Producer::new(ProducerConfig::with_bootstrap_servers(
+        broker.bootstrap_servers(),
+    )?)?;
+    let record = ProducerRecord {
+        partition: Some(1),
+        ..ProducerRecord::new("words").key(b"2").value(b"b")
+    };
+    producer.send(record)?.wait()?;
+    assert_eq!(read_values(&broker, "loud", 2)?, ["A", "B"]);
+    streams.close()?;
     Ok(())
 }

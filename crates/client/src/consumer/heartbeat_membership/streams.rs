@@ -44,9 +44,14 @@ impl StreamsGroup {
             .flat_map(|id| StreamsMember::inputs(&self.topology, id))
     }
 
-    fn is_known(&self, subtopology: &str) -> bool {
-        StreamsMember::inputs(&self.topology, subtopology)
-            .all(|topic| self.counts.contains_key(topic))
+    /// How many tasks a sub-topology has: one for each partition of its largest input. None while an input is unknown;
+    /// of no end where there is nothing to be known.
+    fn task_count(&self, subtopology: &str) -> Option<i32> {
+        let mut most = None;
+        for topic in StreamsMember::inputs(&self.topology, subtopology) {
+            most = most.max(Some(*self.counts.get(topic)?));
+        }
+        Some(most.unwrap_or(i32::MAX))
     }
 }
 
@@ -66,11 +71,20 @@ impl Protocol for StreamsGroup {
     }
 
     fn needs_topics(&self, target: &StreamsTasks) -> bool {
-        target.active.keys().any(|id| !self.is_known(id))
+        let is_known = |(id, numbers): (&String, &BTreeSet<i32>)| {
+            let count = self.task_count(id);
+            count.is_some_and(|count| numbers.last().is_none_or(|last| *last < count))
+        };
+        !target.active.iter().all(is_known)
     }
 
     fn readable(&self, target: &StreamsTasks) -> StreamsTasks {
         let mut readable = target.clone();
+        for (id, numbers) in &mut readable.active {
+            // The coordinator may know of new partitions before the member does.
+            let count = self.task_count(id).unwrap_or(0);
+            numbers.retain(|number| *number < count);
+        }
         for tasks in [
             &mut readable.active,
             &mut readable.standby,
@@ -78,7 +92,6 @@ impl Protocol for StreamsGroup {
         ] {
             tasks.retain(|_, partitions| !partitions.is_empty());
         }
-        readable.active.retain(|id, _| self.is_known(id));
         readable
     }
 
@@ -148,16 +161,17 @@ impl HeartbeatMembership<StreamsGroup> {
         member
     }
 
-    /// Learns how many partitions topics have.
+    /// Learns how many partitions topics have. They never become fewer: a topic that was made anew with fewer is not
+    /// the one that is read.
     pub(crate) fn handle_counts(&mut self, count_of: impl Fn(&str) -> Option<i32>) {
-        let unknown: BTreeSet<&String> = self
-            .protocol
-            .inputs_of(&self.target.active)
-            .filter(|topic| !self.protocol.counts.contains_key(*topic))
-            .collect();
-        let learned: Vec<(String, i32)> = unknown
+        let topics: BTreeSet<&String> = self.protocol.inputs_of(&self.target.active).collect();
+        let learned: Vec<(String, i32)> = topics
             .into_iter()
             .filter_map(|topic| Some((topic.clone(), count_of(topic)?)))
+            .filter(|(topic, count)| {
+                let known = self.protocol.counts.get(topic);
+                known.is_none_or(|known| known < count)
+            })
             .collect();
         self.protocol.counts.extend(learned);
         self.reconcile();

@@ -215,10 +215,10 @@ fn a_member_tells_its_topology_takes_tasks_gives_them_up_and_leaves() {
          done
          done
          ok 1
-         assign 1 active 0_1
-         done
-         done
          wait 5000
+         assign 2 active 0_1
+         done
+         done
          ok 2
          leave
          ok -1",
@@ -230,10 +230,10 @@ fn a_member_tells_its_topology_takes_tasks_gives_them_up_and_leaves() {
             done => assigned in-0 in-1
             done -> epoch 1 owns active 0_0 0_1
             ok 1
-            assign 1 active 0_1
-            done
-            done
             wait 5000 -> epoch 1
+            assign 2 active 0_1 => revoked in-0
+            done => tasks active 0_1
+            done -> epoch 2 owns active 0_1
             ok 2
             leave -> epoch -1
             ok -1
@@ -260,6 +260,108 @@ fn a_task_reads_the_partition_of_its_number_where_there_is_one() {
             counts other=1 re=3 => tasks active 1_0 1_2
             done => assigned other-0 re-0 re-2
             done -> epoch 1 owns active 1_0 1_2
+        "#]],
+    );
+}
+
+/// The coordinator knows of new partitions of a topic before the member does.
+#[test]
+fn a_task_whose_partition_is_new_waits_until_it_is_known() {
+    check(
+        settings(),
+        "start
+         found
+         assign 1 active 0_0
+         counts in=1
+         done
+         done
+         ok 1
+         wait 5000
+         assign 2 active 0_0 0_1
+         counts in=1
+         counts in=2
+         done
+         done
+         ok 2",
+        expect![[r#"
+            start -> find
+            found -> epoch 0 endpoints=-1 topology owns none
+            assign 1 active 0_0
+            counts in=1 => tasks active 0_0
+            done => assigned in-0
+            done -> epoch 1 owns active 0_0
+            ok 1
+            wait 5000 -> epoch 1
+            assign 2 active 0_0 0_1
+            counts in=1
+            counts in=2 => tasks active 0_0 0_1
+            done => assigned in-1
+            done -> epoch 2 owns active 0_0 0_1
+            ok 2
+        "#]],
+    );
+}
+
+/// A smaller input of a sub-topology has more partitions, and the tasks are the same.
+#[test]
+fn a_task_reads_a_partition_that_comes_later() {
+    check(
+        settings(),
+        "start
+         found
+         assign 1 active 1_0 1_1
+         counts other=1 re=2
+         done
+         done
+         ok 1
+         counts other=2 re=2
+         done
+         done",
+        expect![[r#"
+            start -> find
+            found -> epoch 0 endpoints=-1 topology owns none
+            assign 1 active 1_0 1_1
+            counts other=1 re=2 => tasks active 1_0 1_1
+            done => assigned other-0 re-0 re-1
+            done -> epoch 1 owns active 1_0 1_1
+            ok 1
+            counts other=2 re=2 => tasks active 1_0 1_1
+            done => assigned other-1
+            done
+        "#]],
+    );
+}
+
+/// Who takes a task over waits for who has it: what is new is told once what is old is given up.
+#[test]
+fn a_member_gives_up_a_task_before_it_takes_another_one() {
+    check(
+        settings(),
+        "start
+         found
+         assign 1 active 0_0
+         counts in=2
+         done
+         done
+         ok 1
+         wait 5000
+         assign 2 active 0_1
+         done
+         done
+         done",
+        expect![[r#"
+            start -> find
+            found -> epoch 0 endpoints=-1 topology owns none
+            assign 1 active 0_0
+            counts in=2 => tasks active 0_0
+            done => assigned in-0
+            done -> epoch 1 owns active 0_0
+            ok 1
+            wait 5000 -> epoch 1
+            assign 2 active 0_1 => revoked in-0
+            done => tasks active 0_1
+            done => assigned in-1
+            done -> epoch 2 owns active 0_1
         "#]],
     );
 }
