@@ -613,6 +613,31 @@ fn markers_of_transactions_are_committed() -> Result<(), Error> {
     Ok(())
 }
 
+/// Whatever the producer waits for: a commit does not wait for that, and comes after what was processed is written.
+#[test]
+fn what_comes_of_a_record_is_written_before_the_record_is_committed() -> Result<(), Error> {
+    let world = World::start(1)?;
+    world.create(NewTopic::new("loud").partitions(1))?;
+    let state = tempfile::tempdir()?;
+    let mut config = world.config(state.path())?;
+    config.linger_ms = NEVER_MS;
+    let builder = StreamsBuilder::new();
+    builder
+        .stream::<String, String>("words")
+        .map_values(|word| word.to_uppercase())
+        .to("loud");
+    let mut streams = world.start_streams(builder.build()?, config)?;
+    for count in 1..=5 {
+        world.write("words", 0, "be", b"a")?;
+        until("it is committed", || {
+            Ok(world.committed("words", 0)? == Some(count))
+        })?;
+        assert_eq!(world.end("loud", 0)?, count);
+    }
+    streams.close()?;
+    Ok(())
+}
+
 /// Panics when it is closed.
 struct Stubborn;
 
