@@ -13,6 +13,7 @@
 
 pub mod assignors;
 mod config;
+mod coordinator;
 mod error;
 mod fetcher;
 mod fetching;

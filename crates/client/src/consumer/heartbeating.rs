@@ -5,12 +5,12 @@ mod streams;
 
 pub(super) use streams::send_streams_heartbeat;
 
+use super::coordinator;
 use super::heartbeat_membership::{
     Assignment, Heartbeat, HeartbeatAnswer, Interest, JOIN_EPOCH, MemberRequest,
 };
 use super::shared::Shared;
 use crate::Error;
-use crate::cluster::CoordinatorKind;
 use model::ErrorCode;
 use wire::ApiKey;
 use wire::messages::consumer_group_heartbeat_request::{
@@ -28,7 +28,7 @@ pub(super) async fn send_heartbeat(
 ) -> Result<HeartbeatAnswer, Error> {
     match request {
         MemberRequest::FindCoordinator => {
-            let found = super::joining::coordinator(shared).await?;
+            let found = coordinator::look_up(shared).await?;
             Ok(HeartbeatAnswer::Coordinator(found))
         }
         MemberRequest::Heartbeat(beat) => heartbeat(shared, beat).await,
@@ -38,11 +38,7 @@ pub(super) async fn send_heartbeat(
 async fn heartbeat(shared: &Shared, heartbeat: &Heartbeat) -> Result<HeartbeatAnswer, Error> {
     let group_id = shared.group_id()?;
     let deadline = shared.request_deadline();
-    let kind = CoordinatorKind::Group;
-    let connection = shared
-        .brokers
-        .coordinator_connection(kind, group_id, deadline)
-        .await?;
+    let connection = coordinator::connect(shared, deadline).await?;
     let served = connection
         .versions()
         .highest(ApiKey::ConsumerGroupHeartbeat, i16::MAX);

@@ -2,6 +2,7 @@
 //! coordinator and its answers back.
 
 use super::assignors::Topics;
+use super::coordinator;
 use super::heartbeat_membership::{HeartbeatAnswer, MemberRequest, StreamsGroup};
 use super::heartbeating;
 use super::member::Member;
@@ -11,7 +12,7 @@ use super::membership::{
 use super::shared::Shared;
 use super::unresponsive_brokers::Source;
 use crate::Error;
-use crate::cluster::{CoordinatorKind, Deadline, Metadata};
+use crate::cluster::{Deadline, Metadata};
 use model::{BrokerId, ErrorCode};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -158,7 +159,9 @@ fn next_request(shared: &Shared) -> Option<Request> {
 
 async fn send_request(shared: &Shared, request: &GroupRequest) -> Result<Response, Error> {
     match request {
-        GroupRequest::FindCoordinator => Ok(Response::Coordinator(coordinator(shared).await?)),
+        GroupRequest::FindCoordinator => {
+            Ok(Response::Coordinator(coordinator::look_up(shared).await?))
+        }
         GroupRequest::Join(join) => self::join(shared, join).await,
         GroupRequest::DescribeTopics(topics) => describe(shared, topics).await,
         GroupRequest::Sync(sync) => self::sync(shared, sync).await,
@@ -185,32 +188,17 @@ fn identity(shared: &Shared) -> Identity {
     }
 }
 
-/// Looks up who coordinates the group.
-pub(super) async fn coordinator(shared: &Shared) -> Result<Result<BrokerId, ErrorCode>, Error> {
-    let group_id = shared.group_id()?;
-    let kind = CoordinatorKind::Group;
-    shared.brokers.forget_coordinator(kind, group_id);
-    let deadline = shared.request_deadline();
-    match shared.brokers.coordinator(kind, group_id, deadline).await {
-        Ok(broker) => Ok(Ok(broker.id)),
-        Err(Error::Refused { code, .. }) => Ok(Err(code)),
-        Err(error) => Err(error),
-    }
+/// By when a rebalance has ended: the other members rejoin when their applications poll.
+fn rebalance_deadline(shared: &Shared) -> Deadline {
+    let within_ms = shared.config.max_poll_interval_ms;
+    let within_ms = within_ms.saturating_add(JOIN_GRACE_MS);
+    Deadline::after_ms(within_ms, "max.poll.interval.ms")
 }
 
 async fn join(shared: &Shared, join: &JoinRequest) -> Result<Response, Error> {
     let group_id = shared.group_id()?;
-    let rebalance_ms = shared.config.max_poll_interval_ms;
-    let deadline = Deadline::after_ms(
-        rebalance_ms.saturating_add(JOIN_GRACE_MS),
-        "max.poll.interval.ms",
-    );
-    let kind = CoordinatorKind::Group;
-    let brokers = &shared.brokers;
-    let connect_by = shared.request_deadline();
-    let connection = brokers
-        .coordinator_connection(kind, group_id, connect_by)
-        .await?;
+    let deadline = rebalance_deadline(shared);
+    let connection = coordinator::connect(shared, shared.request_deadline()).await?;
     let identity = identity(shared);
     let version = connection.version_of(ApiKey::JoinGroup)?;
     let protocols = join.protocols.iter();
@@ -274,17 +262,8 @@ pub(super) fn topics<'a>(metadata: &Metadata, names: impl Iterator<Item = &'a St
 
 async fn sync(shared: &Shared, sync: &SyncRequest) -> Result<Response, Error> {
     let group_id = shared.group_id()?;
-    let rebalance_ms = shared.config.max_poll_interval_ms;
-    let deadline = Deadline::after_ms(
-        rebalance_ms.saturating_add(JOIN_GRACE_MS),
-        "max.poll.interval.ms",
-    );
-    let kind = CoordinatorKind::Group;
-    let connect_by = shared.request_deadline();
-    let brokers = &shared.brokers;
-    let connection = brokers
-        .coordinator_connection(kind, group_id, connect_by)
-        .await?;
+    let deadline = rebalance_deadline(shared);
+    let connection = coordinator::connect(shared, shared.request_deadline()).await?;
     let identity = identity(shared);
     let version = connection.version_of(ApiKey::SyncGroup)?;
     let assignments = sync.assignments.iter();
@@ -314,11 +293,7 @@ async fn heartbeat(shared: &Shared) -> Result<Response, Error> {
     let group_id = shared.group_id()?;
     let session = Deadline::after_ms(shared.config.session_timeout_ms, "session.timeout.ms");
     let deadline = session.earlier(shared.request_deadline());
-    let kind = CoordinatorKind::Group;
-    let connection = shared
-        .brokers
-        .coordinator_connection(kind, group_id, deadline)
-        .await?;
+    let connection = coordinator::connect(shared, deadline).await?;
     let identity = identity(shared);
     let request = HeartbeatRequest {
         group_id,
@@ -338,11 +313,7 @@ async fn leave(shared: &Shared, reason: &str) -> Result<Response, Error> {
     const BATCHED_FROM: i16 = 3;
     let group_id = shared.group_id()?;
     let deadline = shared.request_deadline();
-    let kind = CoordinatorKind::Group;
-    let connection = shared
-        .brokers
-        .coordinator_connection(kind, group_id, deadline)
-        .await?;
+    let connection = coordinator::connect(shared, deadline).await?;
     let identity = identity(shared);
     let version = connection.version_of(ApiKey::LeaveGroup)?;
     let members = [MemberIdentity {

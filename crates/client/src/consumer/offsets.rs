@@ -1,11 +1,12 @@
 //! Offsets: those that a group committed, and those that partitions have at a time.
 
+use super::coordinator;
 use super::fetcher::{ListedOffset, SlotId};
 use super::fetching::isolation;
 use super::shared::Shared;
 use super::turns::Turn;
 use crate::Error;
-use crate::cluster::{CoordinatorKind, Deadline, Lane};
+use crate::cluster::{Deadline, Lane};
 use model::{BrokerId, ErrorCode, TopicPartition};
 use std::collections::BTreeMap;
 use wire::ApiKey;
@@ -223,12 +224,8 @@ async fn commit_once(
     deadline: Deadline,
 ) -> Result<(), Error> {
     let group_id = shared.group_id()?;
-    let kind = CoordinatorKind::Group;
     let within = deadline.earlier(shared.request_deadline());
-    let connection = shared
-        .brokers
-        .coordinator_connection(kind, group_id, within)
-        .await?;
+    let connection = coordinator::connect(shared, within).await?;
     let Author {
         member_id,
         generation_id,
@@ -286,7 +283,7 @@ async fn commit_once(
 }
 
 fn refuse_commit(shared: &Shared, code: ErrorCode, generation_id: i32) {
-    forget_coordinator(shared, code);
+    coordinator::forget_if_moved(shared, code);
     let mut state = shared.state.lock();
     if let Some(membership) = state.membership.as_mut() {
         membership.handle_commit_error(code, generation_id);
@@ -318,18 +315,6 @@ const fn advice(code: ErrorCode) -> Option<&'static str> {
     }
 }
 
-fn forget_coordinator(shared: &Shared, code: ErrorCode) {
-    let is_moved = matches!(
-        code,
-        ErrorCode::NotCoordinator | ErrorCode::CoordinatorNotAvailable
-    );
-    if let (true, Ok(group_id)) = (is_moved, shared.group_id()) {
-        shared
-            .brokers
-            .forget_coordinator(CoordinatorKind::Group, group_id);
-    }
-}
-
 /// The committed offsets of those of `names` that have one.
 ///
 /// # Errors
@@ -348,12 +333,8 @@ async fn committed_once(
     deadline: Deadline,
 ) -> Result<Offsets, Error> {
     let group_id = shared.group_id()?;
-    let kind = CoordinatorKind::Group;
     let within = deadline.earlier(shared.request_deadline());
-    let connection = shared
-        .brokers
-        .coordinator_connection(kind, group_id, within)
-        .await?;
+    let connection = coordinator::connect(shared, within).await?;
     let version = connection.version_up_to(ApiKey::OffsetFetch, FETCH_VERSION_MAX)?;
     let mut topics: BTreeMap<&str, Vec<i32>> = BTreeMap::new();
     for name in names {
@@ -391,7 +372,7 @@ async fn committed_once(
     let answer = connection.call_version(version, &request, within).await?;
     let response: OffsetFetchResponse<'_> = answer.read()?;
     read_committed(&response).map_err(|(subject, code)| {
-        forget_coordinator(shared, code);
+        coordinator::forget_if_moved(shared, code);
         Error::Refused {
             subject: format!("committed offset{subject} of group `{group_id}`"),
             code,

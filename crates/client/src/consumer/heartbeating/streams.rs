@@ -1,7 +1,7 @@
 //! The heartbeats of streams groups (KIP-1071) on the wire.
 
 use crate::Error;
-use crate::cluster::CoordinatorKind;
+use crate::consumer::coordinator;
 use crate::consumer::heartbeat_membership::{
     Heartbeat, HeartbeatAnswer, JOIN_EPOCH, MemberRequest, StreamsGroup, StreamsNews,
 };
@@ -29,7 +29,7 @@ pub(in crate::consumer) async fn send_streams_heartbeat(
     match (request, &shared.streams) {
         (MemberRequest::Heartbeat(beat), Some(member)) => heartbeat(shared, member, beat).await,
         _ => {
-            let found = crate::consumer::joining::coordinator(shared).await?;
+            let found = coordinator::look_up(shared).await?;
             Ok(HeartbeatAnswer::Coordinator(found))
         }
     }
@@ -42,11 +42,7 @@ async fn heartbeat(
 ) -> Result<HeartbeatAnswer<StreamsGroup>, Error> {
     let group_id = shared.group_id()?;
     let deadline = shared.request_deadline();
-    let kind = CoordinatorKind::Group;
-    let connection = shared
-        .brokers
-        .coordinator_connection(kind, group_id, deadline)
-        .await?;
+    let connection = coordinator::connect(shared, deadline).await?;
     let versions = connection.versions();
     let Some(version) = versions.highest(ApiKey::StreamsGroupHeartbeat, i16::MAX) else {
         return Ok(HeartbeatAnswer::Refused(ErrorCode::UnsupportedVersion));
