@@ -510,6 +510,8 @@ impl<P: Protocol> HeartbeatMembership<P> {
 }
 
 #[cfg(test)]
+mod script;
+#[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod tests;

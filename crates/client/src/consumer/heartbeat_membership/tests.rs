@@ -1,125 +1,76 @@
 //! A member by script: what it asks, what the application hears, what each error means.
 
+use super::script::{self, Scripted, accepted, error, settings};
 use super::*;
 use expect_test::{Expect, expect};
 use std::fmt::Write as _;
 
 const TOPIC: Uuid = Uuid::from_u128(1);
 
-/// Runs lines such as `subscribe t`, `assign 3 0 1`, `refuse NAME`, `lose`, `names`, `poll`, `done`,
-/// and renders the request and the event that come of each.
+/// Runs a script, with the lines `subscribe t`, `pattern t.*`, `assign 3 0 1`, `commit NAME 2` and `names` too.
 fn check(settings: HeartbeatSettings, script: &str, expected: Expect) {
-    let mut member = HeartbeatMembership::new(settings, 0);
-    let mut now_ms = 0;
-    let mut out = String::new();
-    for line in script.trim().lines().map(str::trim) {
-        let words: Vec<&str> = line.split(' ').collect();
-        match words[..] {
+    script::check(HeartbeatMembership::new(settings, 0), script, expected);
+}
+
+impl Scripted for ConsumerGroup {
+    fn no_news() {}
+
+    fn play(member: &mut HeartbeatMembership, words: &[&str], now_ms: i64) {
+        match *words {
             ["subscribe", ref topics @ ..] => {
                 let topics = topics.iter().map(|topic| (*topic).to_owned());
                 member.subscribe(Interest::Topics(topics.collect()));
             }
             ["pattern", pattern] => member.subscribe(Interest::Pattern(pattern.to_owned())),
-            ["found"] => {
-                member.handle_answer(HeartbeatAnswer::Coordinator(Ok(BrokerId(1))), now_ms)
-            }
             ["assign", epoch, ref partitions @ ..] => {
                 let partitions = partitions.iter().map(|one| one.parse().expect("a number"));
                 let assignment = Assignment::from([(TOPIC, partitions.collect())]);
-                member.handle_answer(accepted(epoch, Some(assignment)), now_ms);
-            }
-            ["ok", epoch] => member.handle_answer(accepted(epoch, None), now_ms),
-            ["refuse", name] => {
-                let code = ErrorCode::ALL.iter().find(|code| code.name() == name);
-                let code = *code.expect("an error of Kafka's");
-                member.handle_answer(HeartbeatAnswer::Refused(code), now_ms);
+                member.handle_answer(accepted(epoch, Some(assignment), ()), now_ms);
             }
             ["commit", name, epoch] => {
-                let code = ErrorCode::ALL.iter().find(|code| code.name() == name);
-                let epoch = epoch.parse().expect("a number");
-                member.handle_commit_error(*code.expect("an error of Kafka's"), epoch);
+                member.handle_commit_error(error(name), epoch.parse().expect("a number"));
             }
-            ["lose"] => member.handle_failure(now_ms),
             ["names"] => member.handle_names(|id| (id == TOPIC).then(|| "t".to_owned())),
-            ["done"] => member.handle_event_done(),
-            ["poll"] => {
-                member.handle_application_poll(now_ms);
-            }
-            ["leave"] => member.leave(),
-            ["wait", ms] => now_ms += ms.parse::<i64>().expect("a number"),
-            _ => panic!("`{line}`"),
+            _ => panic!("`{words:?}`"),
         }
-        write!(out, "{line}").expect("a string takes all");
-        match member.poll_request(now_ms) {
-            Some(MemberRequest::FindCoordinator) => out.push_str(" -> find"),
-            Some(MemberRequest::Heartbeat(beat)) => {
-                write!(out, " -> {}", text(&beat)).expect("a string takes all");
-            }
-            None => {}
-        }
-        if let Some(event) = member.poll_event() {
-            write!(out, " => {event:?}").expect("a string takes all");
-        }
-        if let Some(code) = member.failure() {
-            write!(out, " failed: {code}").expect("a string takes all");
-        }
-        out.push('\n');
     }
-    let out = out.replace("TopicPartition { topic: \"t\", partition: ", "t-");
-    expected.assert_eq(&out.replace(" }", ""));
-}
 
-fn accepted(epoch: &str, assignment: Option<Assignment>) -> HeartbeatAnswer {
-    HeartbeatAnswer::Accepted {
-        member_id: None,
-        member_epoch: epoch.parse().expect("a number"),
-        heartbeat_interval_ms: 5_000,
-        assignment,
-        news: (),
+    fn heartbeat_text(beat: &Heartbeat) -> String {
+        let mut text = String::new();
+        let mut add = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                write!(text, " {name}={value}").expect("a string takes all");
+            }
+        };
+        add("instance", beat.group_instance_id.clone());
+        let timeout_ms = beat.rebalance_timeout_ms;
+        add("timeout", timeout_ms.map(|ms| ms.to_string()));
+        add("assignor", beat.remote_assignor.clone());
+        add("rack", beat.rack_id.clone());
+        let interest = beat.interest.as_ref();
+        add("interest", interest.map(|interest| format!("{interest:?}")));
+        let drops_pattern = beat.drops_pattern;
+        add("drops-pattern", drops_pattern.then(|| "yes".to_owned()));
+        let owned = beat.owned.as_ref().map(|owned| {
+            let all: Vec<i32> = owned.values().flatten().copied().collect();
+            format!("{all:?}")
+        });
+        add("owned", owned);
+        text
     }
-}
 
-fn text(beat: &Heartbeat) -> String {
-    let mut text = format!("epoch {}", beat.member_epoch);
-    let mut add = |name: &str, value: Option<String>| {
-        if let Some(value) = value {
-            write!(text, " {name}={value}").expect("a string takes all");
-        }
-    };
-    add("instance", beat.group_instance_id.clone());
-    add(
-        "timeout",
-        beat.rebalance_timeout_ms.map(|ms| ms.to_string()),
-    );
-    add("assignor", beat.remote_assignor.clone());
-    add("rack", beat.rack_id.clone());
-    add(
-        "interest",
-        beat.interest
-            .as_ref()
-            .map(|interest| format!("{interest:?}")),
-    );
-    add(
-        "drops-pattern",
-        beat.drops_pattern.then(|| "yes".to_owned()),
-    );
-    let owned = beat.owned.as_ref().map(|owned| {
-        let all: Vec<i32> = owned.values().flatten().copied().collect();
-        format!("{all:?}")
-    });
-    add("owned", owned);
-    text
+    fn event_text(event: &Event) -> String {
+        format!("{event:?}")
+            .replace("TopicPartition { topic: \"t\", partition: ", "t-")
+            .replace(" }", "")
+    }
 }
 
 fn dynamic() -> HeartbeatSettings {
     HeartbeatSettings {
-        member_id: "me".to_owned(),
-        group_instance_id: None,
-        max_poll_interval_ms: 60_000,
-        retry_backoff_ms: 100,
-        retry_backoff_max_ms: 1_000,
         remote_assignor: Some("range".to_owned()),
         rack_id: Some("here".to_owned()),
+        ..settings()
     }
 }
 
@@ -379,7 +330,7 @@ fn settled() -> HeartbeatMembership {
     let assigned = [("1", Some(assignment(&[0]))), ("1", None)];
     for (epoch, assignment) in assigned {
         assert!(member.poll_request(0).is_some());
-        member.handle_answer(accepted(epoch, assignment), 0);
+        member.handle_answer(accepted(epoch, assignment, ()), 0);
         member.handle_names(|id| (id == TOPIC).then(|| "t".to_owned()));
         if member.poll_event().is_some() {
             member.handle_event_done();
@@ -396,7 +347,7 @@ fn assignment(partitions: &[i32]) -> Assignment {
 fn what_goes_is_told_before_what_comes_and_both_before_the_coordinator_hears() {
     let mut member = settled();
     assert!(member.poll_request(5_000).is_some());
-    member.handle_answer(accepted("2", Some(assignment(&[1]))), 5_000);
+    member.handle_answer(accepted("2", Some(assignment(&[1])), ()), 5_000);
     let partition = |index: i32| vec![TopicPartition::new("t", index)];
     assert_eq!(member.poll_event(), Some(Event::Revoked(partition(0))));
     member.handle_event_done();

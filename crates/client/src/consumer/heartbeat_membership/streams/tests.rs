@@ -1,10 +1,11 @@
 //! A member of a streams group by script: what it asks, what the application hears, what each answer means.
 
+use super::super::script::{self, Scripted, accepted, error, settings};
 use super::*;
-use crate::consumer::heartbeat_membership::{Heartbeat, HeartbeatAnswer, MemberRequest};
+use crate::consumer::heartbeat_membership::{Heartbeat, HeartbeatAnswer};
 use crate::consumer::streams_group::{StreamsStatusCode, StreamsSubtopology, StreamsTopic};
 use expect_test::{Expect, expect};
-use model::{BrokerId, ErrorCode};
+use model::BrokerId;
 use std::fmt::Write as _;
 
 /// Sub-topology 0 reads `in`, and writes `re` for sub-topology 1, which joins it with `other`.
@@ -27,34 +28,30 @@ fn topology() -> StreamsTopology {
     }
 }
 
-/// Runs lines such as `assign 3 active 0_0 standby 1_1`, `counts in=2`, `status 2`, `refuse NAME`,
-/// `lose`, `done`, and renders the request and the event that come of each.
+/// Runs a script, with the lines `start`, `assign 3 active 0_0 standby 1_1`, `counts in=2`, `status 2` and `shut-down`
+/// too.
 fn check(settings: HeartbeatSettings, script: &str, expected: Expect) {
-    let mut member = HeartbeatMembership::of_streams_group(settings, topology(), 0);
-    let mut now_ms = 0;
-    let mut out = String::new();
-    for line in script.trim().lines().map(str::trim) {
-        let words: Vec<&str> = line.split(' ').collect();
-        match words[..] {
+    let member = HeartbeatMembership::of_streams_group(settings, topology(), 0);
+    script::check(member, script, expected);
+}
+
+impl Scripted for StreamsGroup {
+    fn no_news() -> StreamsNews {
+        news(&[])
+    }
+
+    fn play(member: &mut HeartbeatMembership<Self>, words: &[&str], now_ms: i64) {
+        match *words {
             ["start"] => {}
-            ["found"] => {
-                member.handle_answer(HeartbeatAnswer::Coordinator(Ok(BrokerId(1))), now_ms);
-            }
             ["assign", epoch, ref tasks @ ..] => {
-                member.handle_answer(accepted(epoch, Some(parse(tasks)), &[]), now_ms);
+                let answer = accepted(epoch, Some(parse(tasks)), news(&[]));
+                member.handle_answer(answer, now_ms);
             }
-            ["ok", epoch] => member.handle_answer(accepted(epoch, None, &[]), now_ms),
             ["status", epoch, ref tasks @ ..] => {
-                let codes = [StreamsStatusCode::MissingInternalTopics];
                 let tasks = (!tasks.is_empty()).then(|| parse(tasks));
-                member.handle_answer(accepted(epoch, tasks, &codes), now_ms);
+                let news = news(&[StreamsStatusCode::MissingInternalTopics]);
+                member.handle_answer(accepted(epoch, tasks, news), now_ms);
             }
-            ["refuse", name] => {
-                let code = ErrorCode::ALL.iter().find(|code| code.name() == name);
-                let code = *code.expect("an error of Kafka's");
-                member.handle_answer(HeartbeatAnswer::Refused(code), now_ms);
-            }
-            ["lose"] => member.handle_failure(now_ms),
             ["counts", ref counts @ ..] => member.handle_counts(|topic| {
                 let mut counts = counts
                     .iter()
@@ -62,32 +59,59 @@ fn check(settings: HeartbeatSettings, script: &str, expected: Expect) {
                 let (_, count) = counts.find(|(name, _)| *name == topic)?;
                 count.parse().ok()
             }),
-            ["done"] => member.handle_event_done(),
-            ["poll"] => {
-                member.handle_application_poll(now_ms);
-            }
             ["shut-down"] => member.shut_down_application(),
-            ["leave"] => member.leave(),
-            ["wait", ms] => now_ms += ms.parse::<i64>().expect("a number"),
-            _ => panic!("`{line}`"),
+            _ => panic!("`{words:?}`"),
         }
-        write!(out, "{line}").expect("a string takes all");
-        match member.poll_request(now_ms) {
-            Some(MemberRequest::FindCoordinator) => out.push_str(" -> find"),
-            Some(MemberRequest::Heartbeat(beat)) => {
-                write!(out, " -> {}", text(&beat)).expect("a string takes all");
-            }
-            None => {}
-        }
-        if let Some(event) = member.poll_event() {
-            write!(out, " => {}", event_text(&event)).expect("a string takes all");
-        }
-        if let Some(code) = member.failure() {
-            write!(out, " failed: {code}").expect("a string takes all");
-        }
-        out.push('\n');
     }
-    expected.assert_eq(&out);
+
+    fn heartbeat_text(beat: &Heartbeat<Self>) -> String {
+        let mut text = String::new();
+        let endpoints = beat.beside.endpoint_information_epoch;
+        if endpoints != 7 {
+            write!(text, " endpoints={endpoints}").expect("a string takes all");
+        }
+        if let Some(name) = &beat.group_instance_id {
+            write!(text, " instance={name}").expect("a string takes all");
+        }
+        if beat.interest.is_some() {
+            text.push_str(" topology");
+        }
+        if beat.beside.shuts_down_application {
+            text.push_str(" shut-down");
+        }
+        if let Some(owned) = &beat.owned {
+            write!(text, " owns {}", tasks_text(owned)).expect("a string takes all");
+        }
+        text
+    }
+
+    fn event_text(event: &Event) -> String {
+        let names = |partitions: &[TopicPartition]| {
+            let names = partitions.iter().map(ToString::to_string);
+            names.collect::<Vec<_>>().join(" ")
+        };
+        match event {
+            Event::Revoked(partitions) => format!("revoked {}", names(partitions)),
+            Event::Lost(partitions) => format!("lost {}", names(partitions)),
+            Event::Assigned(partitions) => format!("assigned {}", names(partitions)),
+            Event::Tasks(tasks) => format!("tasks {}", tasks_text(tasks)),
+            Event::Statuses(statuses) => {
+                let codes: Vec<_> = statuses.iter().map(|status| status.code).collect();
+                format!("statuses {codes:?}")
+            }
+        }
+    }
+}
+
+fn news(codes: &[StreamsStatusCode]) -> StreamsNews {
+    let statuses = codes.iter().map(|code| StreamsStatus {
+        code: *code,
+        detail: "in detail".to_owned(),
+    });
+    StreamsNews {
+        statuses: statuses.collect(),
+        endpoint_information_epoch: 7,
+    }
 }
 
 /// Tasks of words such as `active 0_0 1_1 standby 0_1`.
@@ -110,29 +134,6 @@ fn parse(words: &[&str]) -> StreamsTasks {
     tasks
 }
 
-fn accepted(
-    epoch: &str,
-    assignment: Option<StreamsTasks>,
-    codes: &[StreamsStatusCode],
-) -> HeartbeatAnswer<StreamsGroup> {
-    HeartbeatAnswer::Accepted {
-        member_id: None,
-        member_epoch: epoch.parse().expect("a number"),
-        heartbeat_interval_ms: 5_000,
-        assignment,
-        news: StreamsNews {
-            statuses: codes
-                .iter()
-                .map(|code| StreamsStatus {
-                    code: *code,
-                    detail: "in detail".to_owned(),
-                })
-                .collect(),
-            endpoint_information_epoch: 7,
-        },
-    }
-}
-
 fn tasks_text(tasks: &StreamsTasks) -> String {
     let mut text = String::new();
     for (kind, set) in [
@@ -151,56 +152,6 @@ fn tasks_text(tasks: &StreamsTasks) -> String {
     match text.is_empty() {
         true => "none".to_owned(),
         false => text.trim().to_owned(),
-    }
-}
-
-fn event_text(event: &Event) -> String {
-    let names = |partitions: &[TopicPartition]| {
-        let names = partitions.iter().map(ToString::to_string);
-        names.collect::<Vec<_>>().join(" ")
-    };
-    match event {
-        Event::Revoked(partitions) => format!("revoked {}", names(partitions)),
-        Event::Lost(partitions) => format!("lost {}", names(partitions)),
-        Event::Assigned(partitions) => format!("assigned {}", names(partitions)),
-        Event::Tasks(tasks) => format!("tasks {}", tasks_text(tasks)),
-        Event::Statuses(statuses) => {
-            let codes: Vec<_> = statuses.iter().map(|status| status.code).collect();
-            format!("statuses {codes:?}")
-        }
-    }
-}
-
-fn text(beat: &Heartbeat<StreamsGroup>) -> String {
-    let mut text = format!("epoch {}", beat.member_epoch);
-    let endpoints = beat.beside.endpoint_information_epoch;
-    if endpoints != 7 {
-        write!(text, " endpoints={endpoints}").expect("a string takes all");
-    }
-    if let Some(name) = &beat.group_instance_id {
-        write!(text, " instance={name}").expect("a string takes all");
-    }
-    if beat.interest.is_some() {
-        text.push_str(" topology");
-    }
-    if beat.beside.shuts_down_application {
-        text.push_str(" shut-down");
-    }
-    if let Some(owned) = &beat.owned {
-        write!(text, " owns {}", tasks_text(owned)).expect("a string takes all");
-    }
-    text
-}
-
-fn settings() -> HeartbeatSettings {
-    HeartbeatSettings {
-        member_id: "me".to_owned(),
-        group_instance_id: None,
-        max_poll_interval_ms: 60_000,
-        retry_backoff_ms: 100,
-        retry_backoff_max_ms: 1_000,
-        remote_assignor: None,
-        rack_id: None,
     }
 }
 
@@ -607,8 +558,7 @@ fn a_coordinator_without_streams_groups_and_a_topology_that_it_does_not_take_are
         assert!(member.poll_request(0).is_some());
         member.handle_answer(HeartbeatAnswer::Coordinator(Ok(BrokerId(1))), 0);
         assert!(member.poll_request(0).is_some());
-        let code = ErrorCode::ALL.iter().find(|code| code.name() == name);
-        let code = *code.expect("an error of Kafka's");
+        let code = error(name);
         member.handle_answer(HeartbeatAnswer::Refused(code), 0);
         assert_eq!(member.failure(), Some(code));
     }
