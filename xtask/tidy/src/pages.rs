@@ -1,4 +1,5 @@
-//! Pages about the source: each file and folder that one names in backticks is there.
+//! Pages about the source: each file and folder that one names in backticks is there, and lines can be read in a
+//! terminal.
 //!
 //! A page may name a file from the root or from any folder on, without `crates` and `src`, and without its extension:
 //! `crates/broker/src/net/listener.rs`, `broker/net/listener` and `net/listener` are the same one.
@@ -9,14 +10,18 @@ use std::path::{Path, PathBuf};
 /// Extensions by which one word is the name of a file.
 const EXTENSIONS: [&str; 4] = ["md", "rs", "toml", "txt"];
 
+/// How many letters a line has at most, but for tables, pictures and code.
+const WIDTH: usize = 150;
+
 /// A page below the workspace, and its text.
 pub(super) type Page = (String, String);
 
-/// The pages whose names of files are checked.
+/// The pages that are checked.
 pub(super) fn read(root: &Path, files: &[PathBuf]) -> std::io::Result<Vec<Page>> {
     let names = files.iter().filter_map(|file| below(root, file));
     let pages = names.filter(|name| {
-        name == "ARCHITECTURE.md" || name.starts_with("docs/") && name.ends_with(".md")
+        let is_page = name.ends_with(".md");
+        is_page && (!name.contains('/') || name.starts_with("docs/"))
     });
     let pages = pages.map(|name| Ok((name.clone(), std::fs::read_to_string(root.join(name))?)));
     pages.collect()
@@ -27,8 +32,11 @@ pub(super) fn below(root: &Path, file: &Path) -> Option<String> {
     Some(file.strip_prefix(root).ok()?.to_str()?.to_owned())
 }
 
-/// Reports names of files that are not there.
+/// Reports names of files that are not there, and lines that are too long.
 pub(super) fn check(pages: &[Page], files: &[String], code: &[Source], findings: &mut Vec<String>) {
+    for (page, text) in pages {
+        check_width(page, text, findings);
+    }
     let files: Vec<Vec<&str>> = files.iter().map(|file| parts(file)).collect();
     for (page, text) in pages {
         for (index, line) in text.lines().enumerate() {
@@ -46,6 +54,19 @@ pub(super) fn check(pages: &[Page], files: &[String], code: &[Source], findings:
     }
 }
 
+fn check_width(page: &str, text: &str, findings: &mut Vec<String>) {
+    let mut is_code = false;
+    for (index, line) in text.lines().enumerate() {
+        is_code ^= line.trim_start().starts_with("```");
+        if !is_code && !line.starts_with(['|', '!']) && line.chars().count() > WIDTH {
+            findings.push(format!(
+                "{page}:{}: over {WIDTH} letters; wrap the line",
+                index + 1
+            ));
+        }
+    }
+}
+
 fn is_path(span: &str) -> bool {
     let is_sign = |sign: char| sign.is_ascii_alphanumeric() || "_-./".contains(sign);
     let is_number = |part: &str| part.starts_with(|first: char| first.is_ascii_digit());
@@ -53,7 +74,9 @@ fn is_path(span: &str) -> bool {
         .rsplit_once('.')
         .is_some_and(|(_, extension)| EXTENSIONS.contains(&extension));
     let path = span.strip_suffix('/').unwrap_or(span);
-    span.chars().all(is_sign)
+    // What begins so is in the reader's own directory.
+    !span.starts_with("./")
+        && span.chars().all(is_sign)
         && (span.contains('/') || has_extension)
         && path.split('/').all(|part| !part.is_empty())
         && !path.split('/').any(is_number)
@@ -92,6 +115,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn prose_is_wrapped() {
+        let long = "letters ".repeat(20);
+        let count = |text: String| {
+            let mut findings = Vec::new();
+            check_width("a page", &text, &mut findings);
+            findings.len()
+        };
+        assert_eq!(count(format!("{long}\n- {long}\n")), 2);
+        assert_eq!(count("é".repeat(WIDTH)), 0);
+        assert_eq!(count(format!("| {long} |\n```\n{long}\n```\n")), 0);
+        assert_eq!(count(format!("```\n{long}\n```\n{long}\n")), 1);
+    }
+
+    #[test]
     fn what_a_page_names_is_there() {
         let files = [
             "crates/broker/src/net/listener.rs",
@@ -114,7 +151,7 @@ mod tests {
             "`broker/net`, `crates/broker/src/` and `crates/`",
             "`listener.rs`, `docs/cluster.md`, `interop/crash/`",
             "`cluster/kgo` is a suite, `1/32` a shard",
-            "`api/<name>.rs`, `a / b`, `log.dirs`, `Served::SERVED`, `/etc`",
+            "`api/<name>.rs`, `./data`, `a / b`, `log.dirs`, `Served::SERVED`, `/etc`",
             "net/gone is no name of a file",
         ] {
             assert_eq!(count(there), 0, "{there}");
