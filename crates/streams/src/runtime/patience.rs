@@ -79,6 +79,7 @@ impl MissingTopics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use riverrun_client::Error;
 
     #[test]
     fn a_topic_may_come_late() {
@@ -92,7 +93,6 @@ mod tests {
         let error = missing.bear(after(61)).expect_err("it is too late");
         assert!(error.to_string().starts_with("an input topic is missing"));
     }
-    use riverrun_client::Error;
 
     #[test]
     fn what_may_pass_is_borne_for_a_time() {

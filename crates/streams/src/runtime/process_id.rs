@@ -1,5 +1,5 @@
-//! The id of a process, which its group knows it by. It outlives the process in the state directory, so that tasks stay
-//! where their state is: in Kafka Streams' own file, `{"processId":"<uuid>"}`.
+//! The id by which a group knows a process. It outlives the process in the state directory, in Kafka Streams' own file
+//! (`{"processId":"<uuid>"}`), so that tasks stay where their state is.
 
 use std::fmt;
 use std::fs::File;

@@ -41,9 +41,9 @@ pub trait Query: Send + Sync + 'static {
 /// Why a partition has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FailureReason {
-    /// The store is of another type, or does not keep what is asked for.
+    /// The store is of another type, or does not keep what the query asks for.
     UnknownQueryType,
-    /// The request wants the task that runs, and this instance has another one.
+    /// The request wants a task that processes, and the one of this instance stands by.
     NotActive,
     /// The task has not processed as much as the request wants.
     NotUpToBound,
@@ -135,7 +135,7 @@ impl InStore {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct StateQueryRequest<Q> {
     store: Arc<str>,
     query: Arc<Q>,
@@ -147,6 +147,20 @@ pub struct StateQueryRequest<Q> {
     timeout: Duration,
 }
 
+impl<Q> Clone for StateQueryRequest<Q> {
+    fn clone(&self) -> Self {
+        Self {
+            store: Arc::clone(&self.store),
+            query: Arc::clone(&self.query),
+            partitions: self.partitions.clone(),
+            bound: self.bound.clone(),
+            requires_active: self.requires_active,
+            has_execution_info: self.has_execution_info,
+            timeout: self.timeout,
+        }
+    }
+}
+
 impl StateQueryRequest<()> {
     /// Asks a store of this name.
     pub fn in_store(name: impl AsRef<str>) -> InStore {
@@ -155,21 +169,21 @@ impl StateQueryRequest<()> {
 }
 
 impl<Q: Query> StateQueryRequest<Q> {
-    /// Asks these partitions only; all that this instance has otherwise.
+    /// Asks these partitions; without it, all that this instance has.
     #[must_use]
     pub fn with_partitions(mut self, partitions: impl IntoIterator<Item = i32>) -> Self {
         self.partitions = Some(partitions.into_iter().collect());
         self
     }
 
-    /// Takes answers of a position only.
+    /// Takes no answer of a task that has not processed as much as this.
     #[must_use]
     pub fn with_position_bound(mut self, bound: PositionBound) -> Self {
         self.bound = bound;
         self
     }
 
-    /// Takes answers of tasks that run only, of none that stand by.
+    /// Takes answers of tasks that process, and of none that stands by.
     #[must_use]
     pub const fn require_active(mut self) -> Self {
         self.requires_active = true;
@@ -190,7 +204,7 @@ impl<Q: Query> StateQueryRequest<Q> {
         self
     }
 
-    /// What a store answers that is in these.
+    /// What the store answers, which is one of `stores`.
     fn answer(
         &self,
         stores: &TaskStores,
@@ -239,7 +253,7 @@ impl<Q: Query> StateQueryRequest<Q> {
     }
 }
 
-/// Whether a position is as late as another one, of the partitions that it tells of itself.
+/// Whether a position is as late as the bound in each partition that the bound names.
 fn is_up_to(position: &Position, bound: &Position) -> bool {
     bound.offsets.iter().all(|(topic, partitions)| {
         let known = position.offsets.get(topic);
@@ -309,12 +323,12 @@ impl KafkaStreams {
                 global_result: Some(global_result),
             });
         }
-        let asked = request.clone_shared();
+        let asked = request.clone();
         let answers = queried.ask_each(&request.store, request.timeout, move |tasks| {
             asked.answers_of(tasks)
         })?;
         let mut partition_results: BTreeMap<i32, QueryResult<Q::Answer>> = BTreeMap::new();
-        // Whatever runs comes last, and counts.
+        // A task that processes comes last, and replaces the answer of one that stands by.
         let mut answers: Vec<_> = answers.into_iter().flatten().collect();
         answers.sort_by_key(|(_, is_active, _)| *is_active);
         for (partition, _, result) in answers {
@@ -343,18 +357,6 @@ impl KafkaStreams {
 }
 
 impl<Q: Query> StateQueryRequest<Q> {
-    fn clone_shared(&self) -> Self {
-        Self {
-            store: Arc::clone(&self.store),
-            query: Arc::clone(&self.query),
-            partitions: self.partitions.clone(),
-            bound: self.bound.clone(),
-            requires_active: self.requires_active,
-            has_execution_info: self.has_execution_info,
-            timeout: self.timeout,
-        }
-    }
-
     /// The results of the tasks of a thread, with their partitions and whether they run.
     fn answers_of(&self, asked: &Asked<'_>) -> Vec<(i32, bool, QueryResult<Q::Answer>)> {
         let is_wanted = |partition: i32| {

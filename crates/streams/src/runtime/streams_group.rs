@@ -29,7 +29,7 @@ pub(super) fn member(
 ) -> StreamsMember {
     StreamsMember {
         topology: topology(&setup.topics, &setup.config),
-        process_id: riverrun_client::Uuid::from_bytes(setup.process_id.0).to_string(),
+        process_id: setup.process_id.to_string(),
         user_endpoint: None,
         client_tags: BTreeMap::new(),
         listener: Arc::new(Listener { news, status }),
