@@ -3,8 +3,8 @@
 //! What it has freed: the allocator of glibc keeps what a start, a burst of topics or a large request has left in
 //! many small pieces, for as long as the process lives. Other allocators give it back by themselves.
 //!
-//! Of the program itself, what only a start looks at: the system maps 16 pages with each that is used first, and
-//! they stay mapped. Most of what an idle server takes would be these.
+//! Of the program itself, what only a start looks at: with each page that is used first the system reads 15 others
+//! into the process, and they stay. Most of what an idle server takes would be these.
 
 use std::time::Duration;
 
@@ -71,24 +71,24 @@ fn trim() {
     }
 }
 
-/// Unmaps the program, and the libraries that it has loaded. What is used from here on is mapped again when it is,
-/// from the same files, which takes the system a microsecond or so for each 16 pages.
+/// Lets go of the pages of the program, and of the libraries that it has loaded. What is used from here on comes back
+/// from the same files when it is used, which takes the system a microsecond or so for each 16 pages.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "the C library has no other way to tell")]
-pub(crate) fn unmap_program() {
-    // SAFETY: `unmap_object` is what it calls, and takes no data.
+pub(crate) fn drop_program_pages() {
+    // SAFETY: `drop_object_pages` is what it calls, and takes no data.
     unsafe {
-        libc::dl_iterate_phdr(Some(unmap_object), std::ptr::null_mut());
+        libc::dl_iterate_phdr(Some(drop_object_pages), std::ptr::null_mut());
     }
 }
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub(crate) fn unmap_program() {}
+pub(crate) fn drop_program_pages() {}
 
-/// Unmaps one of the files that the process consists of, but for what is writable, or was while it was loaded.
+/// Lets go of the pages of one of the files that the process consists of, but for those of writable segments.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "the C library has no other way to tell")]
-unsafe extern "C" fn unmap_object(
+unsafe extern "C" fn drop_object_pages(
     object: *mut libc::dl_phdr_info,
     _size: usize,
     _data: *mut libc::c_void,
@@ -160,10 +160,10 @@ mod tests {
             part.iter().map(|byte| usize::from(*byte)).sum::<usize>()
         };
         assert_eq!(sum(), 7 * PART.len());
-        let mapped = resident_bytes("RssFile:");
-        unmap_program();
-        let unmapped = resident_bytes("RssFile:");
-        assert!(mapped - unmapped > PART.len() / 2, "{mapped} {unmapped}");
+        let before = resident_bytes("RssFile:");
+        drop_program_pages();
+        let after = resident_bytes("RssFile:");
+        assert!(before - after > PART.len() / 2, "{before} {after}");
         assert_eq!(sum(), 7 * PART.len());
     }
 

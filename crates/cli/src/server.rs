@@ -358,7 +358,7 @@ async fn serve(config: ServerConfig, options: ServerOptions) -> ExitCode {
         milliseconds = started.elapsed().as_millis() as u64,
         "riverrun is ready"
     );
-    crate::free_memory::unmap_program();
+    crate::free_memory::drop_program_pages();
     tokio::select! {
         () = stop.received() => {}
         reason = server.halted() => return fail(&format!("{reason}: mend it, then start again")),
