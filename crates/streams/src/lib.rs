@@ -8,6 +8,7 @@
 //!   task         records by timestamp ──> processor: nodes, typed links ──> what is written, as data
 //!     │                                        │
 //!   test_driver  runs one without a broker    state: stores, their layers and changelogs
+//!   runtime      runs them in threads against a cluster; assignor: which process runs which of them
 //! ```
 //!
 //! Invariants:

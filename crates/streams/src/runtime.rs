@@ -1,10 +1,11 @@
 //! Running a topology against a cluster: threads, each with a consumer, a producer and the tasks that it was given.
 //!
 //! ```text
-//!   KafkaStreams ── start(): makes internal topics ── StreamThread (an OS thread each)
-//!       │ state, errors                                  │ poll ─> tasks ─> produced records ─> producer
-//!       └ close()                                        │ restore: changelogs ─> stores
-//!                                                        └ commit: flush, offsets (or a transaction)
+//!   KafkaStreams ── start() ── StreamThread (an OS thread each)
+//!       │ state, errors           │ preparation: one of them makes the internal topics, all wait for that
+//!       │ store(), query()        │ worker: poll ─> tasks ─> produced records ─> producer
+//!       │ metrics()               │ restore: changelogs ─> stores; standbys follow theirs
+//!       └ close()                 └ commit: flush, offsets (or a transaction)
 //! ```
 //!
 //! Invariants:
