@@ -58,12 +58,14 @@ impl Lags {
 
     /// What a process lags in a task.
     pub(super) fn of(&self, task: TaskId, process: ProcessId) -> Lag {
+        super::process::note_look();
         let told = self.told.get(&task).and_then(|told| told.get(&process));
         told.copied().unwrap_or_else(|| self.untold(task))
     }
 
     /// Whether a process has told of a task.
     pub(super) fn has_told(&self, task: TaskId, process: ProcessId) -> bool {
+        super::process::note_look();
         let told = self.told.get(&task);
         told.is_some_and(|told| told.contains_key(&process))
     }
