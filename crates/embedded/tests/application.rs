@@ -100,7 +100,7 @@ fn values_travel_as_json_in_an_asynchronous_test() {
 
 #[test]
 fn a_directory_that_was_given_outlives_the_broker() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let start = || {
         let place = directory.path().join("data");
         EmbeddedBroker::builder().directory(place).start().unwrap()

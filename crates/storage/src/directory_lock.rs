@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_directory_has_one_owner() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = trials::directory();
         let lock = DirectoryLock::acquire(directory.path()).unwrap();
         let second = DirectoryLock::acquire(directory.path());
         assert!(matches!(second, Err(LockError::InUse { .. })));

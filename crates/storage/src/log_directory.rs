@@ -209,7 +209,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_link_to_nothing_is_in_the_way_only_of_a_partition() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = trials::directory();
         let link = |name: &str| {
             std::os::unix::fs::symlink("/nonexistent/backup", directory.path().join(name)).unwrap();
         };

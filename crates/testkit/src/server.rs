@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use tempfile::TempDir;
 use tokio::runtime::Runtime;
+use trials::Directory;
 
 /// The topic of [`TestServer::assert_serves`].
 const PROBE_TOPIC: &str = "still-serving";
@@ -28,14 +28,14 @@ pub struct TestServer {
     /// The name of its threads.
     thread_name: String,
     /// Removed with the last server that uses it.
-    _temporary: Option<Arc<TempDir>>,
+    _temporary: Option<Arc<Directory>>,
 }
 
 impl TestServer {
     /// Starts a single node in a new directory, with `keys` beside the development setup.
     #[track_caller]
     pub fn start(keys: &[(&str, &str)]) -> Self {
-        let temporary = Arc::new(tempfile::tempdir().unwrap());
+        let temporary = Arc::new(trials::directory());
         let mut server = Self::start_in(&temporary.path().join("data"), keys).unwrap();
         server._temporary = Some(temporary);
         server

@@ -1,4 +1,5 @@
-//! Seeds and case counts of random tests, from one place, and a process of its own for a test that needs one.
+//! What tests share that know no server: seeds and case counts of random tests, from one place, directories for
+//! what they write, and a process of its own for a test that needs one.
 //!
 //! ```text
 //!   RIVERRUN_SEED ──┐
@@ -6,6 +7,7 @@
 //!                       seeds(0..300) ──> the seeds of a simulation
 //!                       seed(7)       ──> the one seed of a test that draws from a stream
 //!   RIVERRUN_TRIALS <── the names of the tests that asked, for `cargo xtask hunt`
+//!   TMPDIR, /dev/shm ──> directory()      a directory, in memory where there is room
 //! ```
 //!
 //! Invariants:
@@ -16,8 +18,10 @@
 #![forbid(unsafe_code)]
 
 mod alone;
+mod directory;
 
 pub use alone::alone;
+pub use directory::{Directory, directory};
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

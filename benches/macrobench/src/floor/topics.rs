@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_range_begins_with_the_batch_that_holds_the_offset() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = trials::directory();
         let topics = Topics::new(dir.path().to_owned());
         assert!(topics.create("t", 1).unwrap());
         assert!(!topics.create("t", 1).unwrap());
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_damaged_batch_is_refused() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = trials::directory();
         let topics = Topics::new(dir.path().to_owned());
         topics.create("t", 1).unwrap();
         let mut bytes = batch(1);

@@ -120,7 +120,7 @@ mod tests {
     /// What is told of an append that failed: nothing, or whether descriptors lack.
     #[tokio::test]
     async fn what_is_no_fault_of_the_disk_is_not_told() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = trials::directory();
         let name = TopicPartition::new("topic", 0);
         let opening = LogOpening::new(RealDisk, directory.path().join("topic-0"), name);
         let log = Log::create(opening).unwrap();

@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn each_log_directory_has_its_own_threads_to_sync() {
         let host = Arc::new(LogHost::new(RealDisk, Arc::new(OpenFiles::new(usize::MAX))));
-        let roots = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let roots = [trials::directory(), trials::directory()];
         let [one, two] = roots.each_ref().map(|root| {
             let name = TopicPartition::new("topic", 0);
             let opening = LogOpening::new(RealDisk, root.path().join("topic-0"), name);

@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn what_a_file_system_tells_once_is_noted() {
-        let root = tempfile::tempdir().unwrap();
+        let root = trials::directory();
         let directory = LogDirectory::new(root.path().to_owned(), Uuid::METADATA_TOPIC, None);
         let disk = SimDisk::default();
         let file = disk.open(Path::new("/root"), OpenMode::Create).unwrap();
@@ -343,7 +343,7 @@ mod tests {
     fn what_several_note_at_a_time_is_all_noted() {
         const THREADS: i32 = 4;
         const EACH: i32 = 40;
-        let root = tempfile::tempdir().unwrap();
+        let root = trials::directory();
         let directory = LogDirectory::new(root.path().to_owned(), Uuid::METADATA_TOPIC, None);
         let name = |partition| TopicPartition::new("orders", partition);
         let path = root.path().join("orders-0");

@@ -694,7 +694,7 @@ mod tests {
     /// What becomes of a directory that has the name of a new partition, with a segment of these
     /// bytes and the id of a topic.
     fn freed(segment: &str, topic_id: Option<Uuid>, is_tried_again: bool) -> &'static str {
-        let root = tempfile::tempdir().unwrap();
+        let root = trials::directory();
         let path = root.path().join("topic-0");
         fs::create_dir(&path).unwrap();
         fs::write(path.join("00000000000000000000.log"), segment).unwrap();
@@ -732,7 +732,7 @@ mod tests {
 
     #[test]
     fn a_name_that_nobody_has_is_free() {
-        let root = tempfile::tempdir().unwrap();
+        let root = trials::directory();
         for is_tried_again in [false, true] {
             free_name(&root.path().join("topic-0"), TOPIC_ID, is_tried_again).unwrap();
         }

@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn what_could_not_be_removed_is_removed_later() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = trials::directory();
         // Nothing can be removed below a file.
         let parent = directory.path().join("parent");
         std::fs::write(&parent, "").unwrap();

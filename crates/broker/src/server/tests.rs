@@ -141,7 +141,7 @@ fn receive_accepted(client: &mut Client) -> usize {
 
 #[test]
 fn what_takes_long_to_append_waits_for_its_turn_and_the_rest_does_not() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let mut client = running.connect();
     client.create_topic("topic", 1, &[("max.message.bytes", "4000000")]);
@@ -184,7 +184,7 @@ fn what_takes_long_to_append_waits_for_its_turn_and_the_rest_does_not() {
 
 #[test]
 fn what_takes_a_log_long_holds_up_no_worker() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let logs = running.broker().logs.host.clone();
     let aside = async move { logs.open_files().aside().run(is_off_workers) };
@@ -197,7 +197,7 @@ fn what_takes_a_log_long_holds_up_no_worker() {
 fn however_many_wait_for_a_flush_others_find_a_thread_and_all_are_answered() {
     const PRODUCERS: i32 = 3;
     const EACH: i32 = 180;
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let mut client = running.connect();
     let flushed = [("flush.messages", "1")];
@@ -236,7 +236,7 @@ fn however_many_wait_for_a_flush_others_find_a_thread_and_all_are_answered() {
 #[test]
 fn the_upkeep_of_logs_that_nobody_uses_leaves_their_files_alone() {
     const COUNT: i32 = 40;
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let (directory, elsewhere) = (root.path().join("data"), root.path().join("elsewhere"));
     let running = Running::start(&[&directory]);
     let mut client = running.connect();
@@ -300,7 +300,7 @@ fn commit_by_id(client: &mut Client, topic_id: model::Uuid) -> ErrorCode {
 
 #[test]
 fn no_offset_is_committed_for_a_topic_whose_offsets_have_been_deleted() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let broker = running.broker().clone();
     let mut client = running.connect();
@@ -335,7 +335,7 @@ fn who_asks_for_all_offsets_of_many_groups_waits_for_its_turn_and_who_names_part
     use wire::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
     use wire::messages::{OffsetFetchRequest, OffsetFetchResponse};
     const COUNT: usize = 200;
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let mut client = running.connect();
     client.create_topic("topic", 1, &[]);
@@ -388,7 +388,7 @@ fn relative(path: &Path) -> PathBuf {
 
 #[test]
 fn a_log_that_is_moved_between_directories_of_relative_paths_becomes_idle() {
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let directories = ["one", "two"].map(|name| relative(&root.path().join(name)));
     let running = Running::start(&directories.each_ref().map(|path| &**path));
     let broker = running.broker().clone();
@@ -440,7 +440,7 @@ fn held(broker: &Broker, topic: &str) -> model::Uuid {
 /// Brokers go on asking while the node of their controller stops. That is no failure of its disk.
 #[test]
 fn a_controller_that_has_closed_its_log_is_no_controller_and_does_not_fail() {
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let running = Running::start(&[root.path()]);
     let broker = running.broker().clone();
     let closed = running.runtime.block_on(broker.controller.close());
@@ -460,7 +460,7 @@ fn a_controller_that_has_closed_its_log_is_no_controller_and_does_not_fail() {
 #[test]
 fn the_place_of_a_partition_that_could_not_be_noted_is_noted_later() {
     for (stops, is_refused_again) in [(false, false), (true, false), (true, true)] {
-        let root = tempfile::tempdir().unwrap();
+        let root = trials::directory();
         let directories = ["one", "two"].map(|name| root.path().join(name));
         let directories = directories.each_ref().map(|path| &**path);
         let running = Running::start(&directories);
@@ -516,7 +516,7 @@ fn large_batch() -> Vec<u8> {
 /// A compaction waits for a segment to be opened, which is a FIFO meanwhile.
 #[test]
 fn a_directory_that_is_stuck_keeps_no_other_from_its_mark() {
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let (one, two) = (root.path().join("one"), root.path().join("two"));
     let running = Running::start(&[&one, &two]);
     let mut client = running.connect();
@@ -558,7 +558,7 @@ fn a_directory_that_is_stuck_keeps_no_other_from_its_mark() {
 /// As after a deletion when there was no room for its checkpoints.
 #[test]
 fn what_checkpoints_say_of_a_deleted_topic_is_gone_before_another_has_its_name() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let file = directory.path().join("log-start-offset-checkpoint");
     fs::write(&file, "0\n1\ntopic 0 50\n").unwrap();
@@ -572,7 +572,7 @@ fn what_checkpoints_say_of_a_deleted_topic_is_gone_before_another_has_its_name()
 
 #[test]
 fn a_broker_is_registered_with_the_listeners_of_clients() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let both = "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0";
     let running = Running::start_with(&[directory.path()], &[("listeners", both)]);
     let broker = running.broker();
@@ -587,7 +587,7 @@ fn a_broker_is_registered_with_the_listeners_of_clients() {
 #[test]
 fn the_mark_of_a_stop_has_the_epoch_and_says_that_the_metadata_are_closed_too() {
     for is_metadata_closed in [false, true] {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = trials::directory();
         let running = Running::start(&[directory.path()]);
         let broker = running.broker();
         let epoch = broker
@@ -621,7 +621,7 @@ fn hold_workers(running: &Running) -> Vec<mpsc::Sender<()>> {
 /// Who tells the controller begins when the metadata have gone on.
 #[test]
 fn places_of_topics_that_are_made_one_after_the_other_are_noted() {
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let directories = ["one", "two"].map(|name| root.path().join(name));
     let directories = directories.each_ref().map(|path| &**path);
     let running = Running::start(&directories);
@@ -649,7 +649,7 @@ fn places_of_topics_that_are_made_one_after_the_other_are_noted() {
 
 #[test]
 fn who_has_made_a_topic_finds_its_place_in_the_metadata() {
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let directories = ["one", "two"].map(|name| root.path().join(name));
     let directories = directories.each_ref().map(|path| &**path);
     let running = Running::start(&directories);
@@ -670,7 +670,7 @@ fn who_has_made_a_topic_finds_its_place_in_the_metadata() {
 /// What was decided is followed before the logs are closed.
 #[test]
 fn a_stop_waits_for_the_metadata_loader() {
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let directories = ["one", "two"].map(|name| root.path().join(name));
     let directories = directories.each_ref().map(|path| &**path);
     let running = Running::start(&directories);
@@ -713,7 +713,7 @@ fn a_stop_waits_for_the_metadata_loader() {
 /// does.
 #[test]
 fn the_controller_goes_on_while_the_metadata_loader_waits() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let broker = running.broker();
     let controller = &broker.controller;

@@ -61,7 +61,7 @@ fn the_level_of_the_quorum_is_among_the_finalized_features() {
 #[test]
 fn the_level_of_a_quorum_with_a_fixed_voter_is_raised() {
     let fixed_voter = ("controller.quorum.voters", "1@127.0.0.1:9093");
-    let directory = tempfile::tempdir().expect("there is room");
+    let directory = trials::directory();
     let start = || TestServer::start_in(directory.path(), &[fixed_voter]).expect("it starts");
     let level = |client: &mut Client| {
         let answer = client.call(4, &named("a", "1"));

@@ -3,8 +3,8 @@
 use crate::configs::{BROKER, BROKER_LOGGER, TOPIC, alter, set};
 use model::{BrokerId, ErrorCode, Uuid};
 use std::path::Path;
-use tempfile::TempDir;
 use testkit::{Client, TestServer, batch, wait_until};
+use trials::Directory;
 use wire::messages::create_topics_request::{CreatableReplicaAssignment, CreatableTopic};
 use wire::messages::{
     ApiVersionsRequest, ApiVersionsResponse, CreateTopicsRequest, CreateTopicsResponse,
@@ -17,14 +17,14 @@ pub(crate) const HEARTBEATS: (&str, &str) = ("broker.heartbeat.interval.ms", "20
 
 /// A node that is broker and controller, and where others are.
 struct Cluster {
-    directory: TempDir,
+    directory: Directory,
     controller: Option<TestServer>,
     quorum: String,
 }
 
 impl Cluster {
     fn start() -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = trials::directory();
         let keys = [SESSION, HEARTBEATS];
         let controller = TestServer::start_in(&directory.path().join("1"), &keys).unwrap();
         let quorum = controller.address_of("CONTROLLER").to_string();

@@ -102,7 +102,7 @@ fn a_dirty_ratio_and_a_policy_that_change_hold_at_once() {
 /// The last record of a segment goes, so that the next one begins after a gap.
 #[test]
 fn what_compaction_has_left_survives_another_policy_and_a_crash() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let server = TestServer::start_in(directory.path(), &QUICK).unwrap();
     let mut client = server.connect();
     client.create_topic("topic", 1, &COMPACTED);
@@ -123,7 +123,7 @@ fn what_compaction_has_left_survives_another_policy_and_a_crash() {
 /// The cleaner notes the recovery point first, below which a gap is none of lost records.
 #[test]
 fn what_compaction_has_left_survives_a_stop_of_the_machine() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let server = TestServer::start_in(directory.path(), &QUICK).unwrap();
     let mut client = server.connect();
     client.create_topic("topic", 1, &COMPACTED);

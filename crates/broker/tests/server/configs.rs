@@ -108,7 +108,7 @@ fn value(client: &mut Client, key: &str) -> String {
 
 #[test]
 fn one_brokers_value_wins_over_that_of_all_and_that_over_the_static_one() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let keys = [("message.max.bytes", "2000")];
     let server = TestServer::start_in(directory.path(), &keys).unwrap();
     let mut client = server.connect();
@@ -282,7 +282,7 @@ fn is_served_from(server: &TestServer, ip: &str) -> Option<Client> {
 
 #[test]
 fn limits_of_connections_hold_after_a_restart() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let server = TestServer::start_in(directory.path(), &[]).unwrap();
     let overrides = "max.connections.per.ip.overrides";
     change(&mut server.connect(), ALL, overrides, Some("127.0.0.2:1"));

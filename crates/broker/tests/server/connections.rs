@@ -102,7 +102,7 @@ fn fetch(max_wait_ms: i32) -> FetchRequest<'static> {
 fn a_request_that_waits_is_not_silence() {
     const SILENCE_MS: u64 = 150;
     const WAIT_MS: u64 = 300;
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let server = TestServer::start_in(directory.path(), &[]).unwrap();
     server.connect().create_topic("topic", 1, &[]);
     server.stop();
@@ -208,7 +208,7 @@ fn clients_that_send_slowly_hold_nobody_back() {
 
 #[test]
 fn a_client_that_reads_nothing_is_closed() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let server = TestServer::start_in(directory.path(), &[]).unwrap();
     let mut client = server.connect();
     client.create_topic("topic", 1, &[]);

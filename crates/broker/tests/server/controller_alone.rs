@@ -8,8 +8,8 @@ use crate::unregister::unregister;
 use model::{BrokerId, ErrorCode};
 use std::fs;
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 use testkit::{Client, TestServer, batch, wait_until};
+use trials::Directory;
 use wire::messages::alter_configs_request::{AlterConfigsResource, AlterableConfig};
 use wire::messages::{
     AlterConfigsRequest, AlterConfigsResponse, ApiVersionsRequest, ApiVersionsResponse,
@@ -22,14 +22,14 @@ const CONTROLLERS: i8 = 2;
 
 /// A controller, and where brokers find it, whatever it does.
 struct Quorum {
-    directory: TempDir,
+    directory: Directory,
     controller: Option<TestServer>,
     port: u16,
 }
 
 impl Quorum {
     fn start() -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = trials::directory();
         let controller = start_controller(&directory.path().join("controller"), 0).unwrap();
         Self {
             port: controller.address_of("CONTROLLER").port(),

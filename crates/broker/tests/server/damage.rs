@@ -59,7 +59,7 @@ fn assert_holds(directory: &Path, count: i64) {
 fn check(what: &str, count: i64, damage: impl Fn(&Path)) {
     for stops_in_order in [true, false] {
         println!("{what}, orderly stop: {stops_in_order}");
-        let directory = tempfile::tempdir().unwrap();
+        let directory = trials::directory();
         ten_records(directory.path(), stops_in_order);
         damage(&directory.path().join("topic-0"));
         assert_holds(directory.path(), count);
@@ -196,7 +196,7 @@ fn a_log_without_its_segment_begins_anew() {
 
 #[test]
 fn damage_in_the_middle_after_a_crash_ends_the_log() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     ten_records(directory.path(), false);
     change(&directory.path().join("topic-0").join(LOG), |bytes| {
         let batch_bytes = bytes.len() / 10;
@@ -207,7 +207,7 @@ fn damage_in_the_middle_after_a_crash_ends_the_log() {
 
 #[test]
 fn damage_in_the_middle_after_an_orderly_stop_is_for_the_consumer_to_find() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     ten_records(directory.path(), true);
     change(&directory.path().join("topic-0").join(LOG), |bytes| {
         let batch_bytes = bytes.len() / 10;
@@ -226,7 +226,7 @@ fn damage_in_the_middle_after_an_orderly_stop_is_for_the_consumer_to_find() {
 
 #[test]
 fn a_partition_of_another_topic_is_set_aside() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     ten_records(directory.path(), true);
     let other = directory.path().join("other-0/partition.metadata");
     let topic = directory.path().join("topic-0/partition.metadata");
@@ -257,7 +257,7 @@ fn a_partition_of_another_topic_is_set_aside() {
 
 #[test]
 fn files_that_are_none_of_kafkas_are_left_alone() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     ten_records(directory.path(), true);
     let path = directory.path();
     let mine = [
@@ -278,7 +278,7 @@ fn files_that_are_none_of_kafkas_are_left_alone() {
 
 #[test]
 fn group_records_that_cannot_be_read_are_skipped() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let keys = [("offsets.topic.num.partitions", "1")];
     let server = TestServer::start_in(directory.path(), &keys).unwrap();
     let mut client = server.connect();
@@ -317,7 +317,7 @@ fn group_records_that_cannot_be_read_are_skipped() {
 /// To go on without it would lose what it says; groups elsewhere are not concerned.
 #[test]
 fn a_group_record_of_a_later_version_holds_up_its_partition() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let keys = [("offsets.topic.num.partitions", "2")];
     let server = TestServer::start_in(directory.path(), &keys).unwrap();
     let mut client = server.connect();
@@ -367,7 +367,7 @@ fn damaged_group(directory: &Path, keys: &[(&str, &str)], damaged_byte: usize) {
 
 #[test]
 fn a_damaged_batch_of_group_records_is_skipped() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let keys = [("offsets.topic.num.partitions", "1")];
     damaged_group(directory.path(), &keys, 90);
     let server = TestServer::start_in(directory.path(), &keys).unwrap();
@@ -379,7 +379,7 @@ fn a_damaged_batch_of_group_records_is_skipped() {
 
 #[test]
 fn a_log_of_groups_ends_where_nothing_tells_the_next_batch() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let keys = [("offsets.topic.num.partitions", "1")];
     // The length of the batch.
     damaged_group(directory.path(), &keys, 8);
@@ -398,7 +398,7 @@ const OLD_MESSAGE: &[u8] =
 /// Leaves `old-0` and `new-0` with a record each, lets `age` turn `old-0` into a log that begins in an
 /// old format, and expects that it is left alone, and that its topic can be deleted.
 fn check_old_format(stops_in_order: bool, age: impl FnOnce(&Path)) {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let server = TestServer::start_in(directory.path(), &[]).unwrap();
     let mut client = server.connect();
     for topic in ["old", "new"] {

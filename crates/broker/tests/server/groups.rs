@@ -221,7 +221,7 @@ fn groups_are_listed_by_their_names() {
 
 #[test]
 fn members_are_members_after_a_restart() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let server = TestServer::start_in(directory.path(), &KEYS).unwrap();
     let mut client = server.connect();
     client.create_topic("topic", 1, &[]);
@@ -368,7 +368,7 @@ fn offsets_are_committed_as_long_as_one_batch_holds_them() {
 
 #[test]
 fn the_offsets_topic_is_compressed_as_configured() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let keys = keys_and(&[("offsets.topic.compression.codec", "1")]);
     let server = TestServer::start_in(directory.path(), &keys).unwrap();
     let mut client = server.connect();
@@ -459,7 +459,7 @@ fn told_interval_ms(client: &mut Client, member_id: &str) -> i32 {
 
 #[test]
 fn what_is_set_for_a_group_holds_from_then_on_and_after_a_restart() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let server = TestServer::start_in(directory.path(), &KEYS).unwrap();
     let mut client = server.connect();
     client.create_topic("topic", 1, &[]);

@@ -24,7 +24,7 @@ fn a_partition_that_nobody_uses_keeps_few_bytes() {
 }
 
 fn check_idle_partitions() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let region = Region::new(ALLOCATOR);
     let kept_bytes = || {
         let change = region.change();

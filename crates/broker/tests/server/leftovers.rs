@@ -53,7 +53,7 @@ fn names_ending(directory: &Path, suffix: &str) -> Vec<String> {
 
 #[test]
 fn a_topic_made_anew_does_not_start_where_the_one_before_did() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let server = TestServer::start_in(directory.path(), &[]).unwrap();
     let mut client = server.connect();
     client.create_topic("topic", 1, &[]);
@@ -83,7 +83,7 @@ fn a_topic_made_anew_does_not_start_where_the_one_before_did() {
 
 #[test]
 fn entries_of_a_deletion_that_was_interrupted_are_dropped_by_the_start() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let server = TestServer::start_in(directory.path(), &[]).unwrap();
     let mut client = server.connect();
     client.create_topic("kept", 1, &[]);
@@ -113,7 +113,7 @@ fn entries_of_a_deletion_that_was_interrupted_are_dropped_by_the_start() {
 
 #[test]
 fn a_topic_whose_log_was_never_made_does_not_start_where_the_one_before_did() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let server = TestServer::start_in(directory.path(), &[]).unwrap();
     let mut client = server.connect();
     client.create_topic("topic", 1, &[]);
@@ -156,7 +156,7 @@ fn what_was_compacted_of_one_topic_is_not_of_the_next() {
 
 #[test]
 fn a_recovery_point_above_the_end_of_a_log_is_corrected_by_the_start() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let server = TestServer::start_in(directory.path(), &[]).unwrap();
     let mut client = server.connect();
     client.create_topic("topic", 1, &[]);
@@ -285,8 +285,8 @@ fn copy(from: &Path, to: &Path) {
 #[test]
 fn records_are_of_no_topic_while_the_id_beside_them_is_damaged() {
     for damage in ["", "noise"] {
-        let directory = tempfile::tempdir().unwrap();
-        let old = tempfile::tempdir().unwrap();
+        let directory = trials::directory();
+        let old = trials::directory();
         let path = directory.path().join("topic-0");
         let server = TestServer::start_in(directory.path(), &[]).unwrap();
         let mut client = server.connect();

@@ -18,14 +18,14 @@ use wire::messages::{
 
 /// Two log directories, the first one with the metadata.
 pub(crate) struct Directories {
-    _root: tempfile::TempDir,
+    _root: trials::Directory,
     pub(crate) one: PathBuf,
     pub(crate) two: PathBuf,
 }
 
 impl Directories {
     pub(crate) fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
+        let root = trials::directory();
         Self {
             one: root.path().join("one"),
             two: root.path().join("two"),

@@ -678,7 +678,7 @@ fn coordinators_come_back_with_their_directory() {
 #[test]
 fn a_path_that_is_too_long_fails_no_directory() {
     const LENGTH: usize = 3_900;
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let mut path = root.path().to_owned();
     while LENGTH - path.as_os_str().len() > 201 {
         path.push("d".repeat(100));

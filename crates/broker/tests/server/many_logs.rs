@@ -24,7 +24,7 @@ fn assert_holds(client: &mut Client, count_of: impl Fn(i32) -> i64) {
 
 #[test]
 fn a_start_opens_the_logs_that_have_changed() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let (server, mut client) = start(directory.path());
     client.create_topic("topic", COUNT, &[]);
     assert_eq!(
@@ -71,7 +71,7 @@ fn a_start_opens_the_logs_that_have_changed() {
 
 #[test]
 fn a_log_that_was_changed_while_the_server_was_away_is_opened() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let (server, mut client) = start(directory.path());
     client.create_topic("topic", COUNT, &[]);
     for _ in 0..2 {
@@ -95,7 +95,7 @@ fn a_log_that_was_changed_while_the_server_was_away_is_opened() {
 
 #[test]
 fn an_idle_log_that_is_damaged_is_out_of_service_and_the_others_serve() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let (server, mut client) = start(directory.path());
     client.create_topic("topic", 2, &[]);
     for index in 0..2 {
@@ -128,7 +128,7 @@ fn an_idle_log_that_is_damaged_is_out_of_service_and_the_others_serve() {
 
 #[test]
 fn an_idle_log_that_is_damaged_unseen_is_recovered_at_the_next_start() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let (server, mut client) = start(directory.path());
     client.create_topic("topic", 1, &[]);
     for value in ["a", "b"] {
@@ -162,7 +162,7 @@ fn an_idle_log_that_is_damaged_unseen_is_recovered_at_the_next_start() {
 
 #[test]
 fn settled_logs_of_another_time_are_not_believed() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let settled = directory.path().join(storage::settled_logs::SETTLED_LOGS);
     let (server, mut client) = start(directory.path());
     client.create_topic("topic", COUNT, &[]);
@@ -202,7 +202,7 @@ fn settled_logs_of_another_time_are_not_believed() {
 #[test]
 fn a_stop_closes_many_logs_in_order() {
     const MANY: i32 = 80;
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let (server, mut client) = start(directory.path());
     client.create_topic("topic", MANY, &[]);
     for index in 0..MANY {

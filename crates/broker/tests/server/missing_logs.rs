@@ -76,7 +76,7 @@ fn assert_led(directory: &Path, values: &[&str]) {
 fn each_way(run: impl Fn(&Path, PathBuf)) {
     for stops_in_order in [true, false] {
         println!("orderly stop: {stops_in_order}");
-        let directory = tempfile::tempdir().unwrap();
+        let directory = trials::directory();
         three_topics(directory.path(), stops_in_order);
         run(directory.path(), directory.path().join("topic-0"));
     }
@@ -137,7 +137,7 @@ fn what_shows_that_a_log_is_lost_outlives_the_start_that_finds_it() {
 /// Apache Kafka stops in order, too, and writes no `settled-logs`.
 #[test]
 fn checkpoints_tell_of_a_lost_log_after_an_orderly_stop_of_another_program() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     three_topics(directory.path(), true);
     fs::remove_file(directory.path().join(SETTLED)).unwrap();
     fs::remove_dir_all(directory.path().join("topic-0")).unwrap();
@@ -192,8 +192,8 @@ fn a_topic_whose_log_is_lost_can_be_made_again() {
 /// is of the topic before, whose directory is there.
 #[test]
 fn what_the_checkpoints_have_of_a_topic_before_makes_no_log_missing() {
-    let directory = tempfile::tempdir().unwrap();
-    let old = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
+    let old = trials::directory();
     three_topics(directory.path(), true);
     let log = directory.path().join("topic-0");
     let checkpoint = directory.path().join(CHECKPOINT);

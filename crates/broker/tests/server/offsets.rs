@@ -74,7 +74,7 @@ fn an_empty_log_has_no_timestamps() {
 
 #[test]
 fn records_are_deleted_up_to_an_offset() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let server = TestServer::start_in(directory.path(), &[]).unwrap();
     let mut client = server.connect();
     client.create_topic("topic", 1, &[]);

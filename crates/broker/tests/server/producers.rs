@@ -74,7 +74,7 @@ fn a_sequence_goes_round() {
 
 #[test]
 fn ids_are_never_given_twice() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let mut ids = Vec::new();
     for stops_in_order in [true, false, true] {
         let server = TestServer::start_in(directory.path(), &[]).unwrap();
@@ -94,7 +94,7 @@ fn ids_are_never_given_twice() {
 #[test]
 fn a_duplicate_is_known_after_a_restart() {
     for stops_in_order in [true, false] {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = trials::directory();
         let server = TestServer::start_in(directory.path(), &[]).unwrap();
         let mut client = server.connect();
         client.create_topic("topic", 1, &[]);

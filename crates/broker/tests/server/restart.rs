@@ -45,7 +45,7 @@ fn is_marked_clean(directory: &Path) -> bool {
 
 #[test]
 fn everything_is_there_after_a_stop() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let server = TestServer::start_in(directory.path(), &[]).unwrap();
     fill(&server);
     let cluster_id = server.connect().cluster_id();
@@ -63,7 +63,7 @@ fn everything_is_there_after_a_stop() {
 
 #[test]
 fn everything_is_there_after_a_crash() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let server = TestServer::start_in(directory.path(), &[]).unwrap();
     fill(&server);
     server.crash();
@@ -80,7 +80,7 @@ fn everything_is_there_after_a_crash() {
 
 #[test]
 fn a_crash_right_after_the_start_does_no_harm() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     for _ in 0..3 {
         let server = TestServer::start_in(directory.path(), &[]).unwrap();
         server.crash();
@@ -104,7 +104,7 @@ fn a_client_that_waits_is_let_go_when_the_server_stops() {
 
 #[test]
 fn several_log_directories_share_the_partitions() {
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let directories: Vec<_> = ["one", "two"].map(|name| root.path().join(name)).into();
     let dirs = directories.iter().map(|path| path.display().to_string());
     let dirs = dirs.collect::<Vec<_>>().join(",");

@@ -82,7 +82,7 @@ fn scram_users(server: &TestServer) -> Vec<String> {
 
 #[test]
 fn quotas_and_credentials_outlive_the_server() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let server = TestServer::start_in(directory.path(), &[]).unwrap();
     let rate = ("producer_byte_rate", 1024.0);
     assert_eq!(set_quota(&server, ("user", "alice"), rate), "NONE");

@@ -35,7 +35,7 @@ fn a_port_in_use_is_named_with_the_key_to_change() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let listeners = format!("PLAINTEXT://{address}");
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let directory = root.path().join("data");
     let keys = [("listeners", listeners.as_str())];
     assert_refused(root.path(), &directory, &keys, &[&address, "`listeners`"]);
@@ -51,7 +51,7 @@ fn a_port_in_use_is_named_with_the_key_to_change() {
 
 #[test]
 fn an_address_of_another_machine_cannot_be_had() {
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let keys = [("listeners", "PLAINTEXT://192.0.2.1:0")];
     let words = ["192.0.2.1:0", "`listeners`"];
     assert_refused(root.path(), &root.path().join("data"), &keys, &words);
@@ -59,7 +59,7 @@ fn an_address_of_another_machine_cannot_be_had() {
 
 #[test]
 fn a_directory_of_a_running_server_is_left_alone() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let server = TestServer::start_in(directory.path(), &[]).unwrap();
     let name = directory.path().display().to_string();
     let Err(error) = TestServer::start_in(directory.path(), &[]) else {
@@ -78,7 +78,7 @@ fn a_directory_of_a_running_server_is_left_alone() {
 
 #[test]
 fn a_metadata_directory_has_one_server_too() {
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let metadata = root.path().join("metadata").display().to_string();
     let keys = [("metadata.log.dir", metadata.as_str())];
     let server = TestServer::start_in(&root.path().join("one"), &keys).unwrap();
@@ -94,7 +94,7 @@ fn a_metadata_directory_has_one_server_too() {
 
 #[test]
 fn two_names_of_one_directory_are_no_other_process() {
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let directory = root.path().join("data");
     used(&directory);
     let name = directory.display().to_string();
@@ -124,7 +124,7 @@ fn two_names_of_one_directory_are_no_other_process() {
 
 #[test]
 fn a_directory_that_is_missing_is_made() {
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let directory = root.path().join("a/b/c");
     TestServer::start_in(&directory, &[])
         .unwrap()
@@ -134,7 +134,7 @@ fn a_directory_that_is_missing_is_made() {
 
 #[test]
 fn a_file_is_no_directory() {
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let file = root.path().join("file");
     std::fs::write(&file, "something of somebody").unwrap();
     for directory in [file.clone(), file.join("below")] {
@@ -145,7 +145,7 @@ fn a_file_is_no_directory() {
 
 #[test]
 fn a_directory_of_another_node_is_refused() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     used(directory.path());
     let keys = [("node.id", "7")];
     let name = directory.path().display().to_string();
@@ -155,7 +155,7 @@ fn a_directory_of_another_node_is_refused() {
 
 #[test]
 fn directories_of_different_clusters_are_refused() {
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let (one, two) = (root.path().join("one"), root.path().join("two"));
     used(&one);
     used(&two);
@@ -166,7 +166,7 @@ fn directories_of_different_clusters_are_refused() {
 
 #[test]
 fn copies_of_one_directory_are_refused() {
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let (one, two) = (root.path().join("one"), root.path().join("two"));
     used(&one);
     std::fs::create_dir(&two).unwrap();
@@ -178,7 +178,7 @@ fn copies_of_one_directory_are_refused() {
 
 #[test]
 fn a_meta_properties_that_cannot_be_read_is_left_as_it_is() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     used(directory.path());
     let file = directory.path().join("meta.properties");
     let whole = std::fs::read_to_string(&file).unwrap();
@@ -220,7 +220,7 @@ fn a_meta_properties_that_cannot_be_read_is_left_as_it_is() {
 
 #[test]
 fn a_quorum_state_that_cannot_be_read_is_left_as_it_is() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     used(directory.path());
     let file = directory.path().join("__cluster_metadata-0/quorum-state");
     let whole = std::fs::read_to_string(&file).unwrap();
@@ -247,7 +247,7 @@ fn a_quorum_state_that_cannot_be_read_is_left_as_it_is() {
 
 #[test]
 fn a_metadata_log_that_is_damaged_is_left_as_it_is() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     used(directory.path());
     let folder = directory.path().join("__cluster_metadata-0");
     let file = folder.join("00000000000000000000.log");
@@ -277,7 +277,7 @@ fn a_metadata_log_that_is_damaged_is_left_as_it_is() {
 #[test]
 fn a_metadata_log_that_is_cut_off_is_mended() {
     for stops_in_order in [false, true] {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = trials::directory();
         let server = TestServer::start_in(directory.path(), &[]).unwrap();
         let mut client = server.connect();
         client.create_topic("first", 1, &[]);
@@ -313,7 +313,7 @@ fn a_metadata_log_that_is_cut_off_is_mended() {
 /// A start is held up in the middle by a file that is a pipe.
 #[test]
 fn nobody_can_connect_before_the_server_is_ready() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     used(directory.path());
     let pipe = directory.path().join("topic-0/leader-epoch-checkpoint");
     std::fs::remove_file(&pipe).unwrap();
@@ -354,7 +354,7 @@ fn nobody_can_connect_before_the_server_is_ready() {
 
 #[test]
 fn a_snapshot_that_is_damaged_is_left_as_it_is() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let keys = [("metadata.log.max.record.bytes.between.snapshots", "1000")];
     let server = TestServer::start_in(directory.path(), &keys).unwrap();
     let mut client = server.connect();
@@ -396,7 +396,7 @@ const RECORDED_VOTERS: &[(&str, &str)] = &[];
 #[test]
 fn a_directory_in_use_that_has_lost_its_meta_properties_is_not_a_new_one() {
     for keys in [FIXED_VOTERS, RECORDED_VOTERS] {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = trials::directory();
         let path = directory.path();
         let server = TestServer::start_in(path, keys).unwrap();
         server.connect().create_topic("topic", 1, &[]);
@@ -427,7 +427,7 @@ fn a_directory_in_use_that_has_lost_its_meta_properties_is_not_a_new_one() {
 
 #[test]
 fn a_second_directory_that_has_lost_its_meta_properties_is_not_a_new_one() {
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let paths = [root.path().join("one"), root.path().join("two")];
     let dirs = paths.each_ref().map(|path| path.display().to_string());
     let joined = dirs.join(",");
@@ -451,7 +451,7 @@ fn a_second_directory_that_has_lost_its_meta_properties_is_not_a_new_one() {
 
 #[test]
 fn a_directory_of_a_later_release_is_not_called_damaged() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     TestServer::start_in(directory.path(), &[]).unwrap().stop();
     let file = directory.path().join("meta.properties");
     let text = std::fs::read_to_string(&file).unwrap();
@@ -464,7 +464,7 @@ fn a_directory_of_a_later_release_is_not_called_damaged() {
 /// `kafka-storage format --no-initial-controllers` leaves a node that waits for a quorum to take it in.
 #[test]
 fn a_directory_that_was_formatted_without_voters_is_refused_with_what_to_do() {
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let (made, path) = (root.path().join("made"), root.path().join("formatted"));
     TestServer::start_in(&made, &[]).unwrap().stop();
     std::fs::create_dir(&path).unwrap();
@@ -491,7 +491,7 @@ fn a_directory_that_was_formatted_without_voters_is_refused_with_what_to_do() {
 
 #[test]
 fn partitions_whose_metadata_log_is_gone_beside_them_wait_for_it() {
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let (path, other) = (root.path().join("a"), root.path().join("b"));
     let log_dirs = format!("{},{}", other.display(), path.display());
     let metadata_directory = path.display().to_string();

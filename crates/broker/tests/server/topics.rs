@@ -109,7 +109,7 @@ fn a_topic_that_is_deleted_and_made_again_is_empty() {
 
 #[test]
 fn deleted_partitions_that_wait_for_removal_are_gone_after_a_restart() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let server = TestServer::start_in(directory.path(), &[]).unwrap();
     let mut client = server.connect();
     client.create_topic("topic", 1, &[]);

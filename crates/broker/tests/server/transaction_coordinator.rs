@@ -219,7 +219,7 @@ fn a_later_producer_fences_the_one_before() {
 
 #[test]
 fn transactions_survive_restarts_and_crashes() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let path = directory.path().join("data");
     let server = TestServer::start_in(&path, KEYS).unwrap();
     let mut client = server.connect();
@@ -301,7 +301,7 @@ fn prepared_commit(id: &str, producer: Producer, topic: &str) -> (Vec<u8>, Vec<u
 
 #[test]
 fn a_crash_between_the_decision_and_the_markers_is_made_good() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let path = directory.path().join("data");
     let server = TestServer::start_in(&path, KEYS).unwrap();
     let mut client = server.connect();
@@ -329,7 +329,7 @@ fn a_crash_between_the_decision_and_the_markers_is_made_good() {
 
 #[test]
 fn damaged_and_unknown_records_cost_one_transactional_id() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let path = directory.path().join("data");
     let server = TestServer::start_in(&path, KEYS).unwrap();
     let mut client = server.connect();

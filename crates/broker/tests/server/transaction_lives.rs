@@ -56,7 +56,7 @@ struct Committed {
 }
 
 fn life(seed: u64) {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let mut random = Random::new(seed);
     let mut server = TestServer::start_in(directory.path(), &KEYS).unwrap();
     let mut client = server.connect();

@@ -303,7 +303,7 @@ fn idle_producers_are_forgotten_but_not_open_transactions() {
 #[test]
 fn transactions_outlive_a_restart() {
     for stops_in_order in [true, false] {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = trials::directory();
         let server = TestServer::start_in(directory.path(), &KEYS).unwrap();
         let mut client = server.connect();
         client.create_topic("topic", 1, &[]);

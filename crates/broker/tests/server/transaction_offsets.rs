@@ -106,7 +106,7 @@ fn offsets_count_when_their_transaction_commits() {
 #[test]
 fn offsets_of_open_transactions_outlive_a_restart() {
     for stops_in_order in [true, false] {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = trials::directory();
         let server = TestServer::start_in(directory.path(), &KEYS).unwrap();
         let mut client = server.connect();
         client.create_topic("topic", 1, &[]);
@@ -200,7 +200,7 @@ fn all_offsets(client: &mut Client) -> Vec<(String, i64)> {
 
 #[test]
 fn a_topic_made_anew_inherits_no_offset_whose_deletion_a_crash_has_lost() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let server = TestServer::start_in(directory.path(), &KEYS).unwrap();
     let mut client = server.connect();
     for topic in ["topic", "gone", "stays"] {

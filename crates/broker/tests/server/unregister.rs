@@ -29,7 +29,7 @@ fn a_broker_that_is_not_there_cannot_be_forgotten() {
 /// As Apache Kafka has it: whoever asks must know that the broker has stopped.
 #[test]
 fn a_broker_that_runs_is_forgotten_until_it_starts_again() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let server = TestServer::start_in(directory.path(), &[]).unwrap();
     let mut client = server.connect();
     client.create_topic("topic", 1, &[]);

@@ -57,7 +57,7 @@ fn a_wrong_value_is_told_with_its_key_and_what_is_allowed() {
 
 #[test]
 fn every_wrong_value_is_told_at_once() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let text = "# a comment\nnum.partitions=many\nlog.retention.ms=soon\n";
     let path = file(directory.path(), text);
     assert_fails(
@@ -76,7 +76,7 @@ fn every_wrong_value_is_told_at_once() {
 
 #[test]
 fn a_file_in_latin_1_is_read_as_java_reads_it() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let path = file(directory.path(), "");
     let text = b"# M\xfcnchen, caf\xe9\nlog.dirs=/data/\xfc\nnum.partitions=many\nlog.cleanup.policy=\xfc\n";
     std::fs::write(&path, text).unwrap();
@@ -99,7 +99,7 @@ fn a_set_that_is_no_pair_is_told() {
 /// As Kafka's start script has it.
 #[test]
 fn an_override_goes_before_the_file() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let path = file(directory.path(), "num.partitions=many\n");
     let of_file = format!("{path} line 1");
     assert_fails(&["server", &path], &[], &[&of_file]);
@@ -135,7 +135,7 @@ fn help_has_a_line_for_the_output() {
 
 #[test]
 fn a_file_that_cannot_be_read_is_told() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let missing = directory.path().join("missing.properties");
     let missing = missing.display().to_string();
     assert_fails(&["server", &missing], &[], &[&missing, "No such file"]);
@@ -153,7 +153,7 @@ fn a_file_that_cannot_be_read_is_told() {
 
 #[test]
 fn a_key_that_nobody_knows_is_a_warning_with_the_nearest_one() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let data = directory.path().join("data");
     let keys = [
         ("log.retention.hour", "5"),
@@ -185,7 +185,7 @@ fn told_of(directory: &Path, keys: &[(&str, &str)]) -> Vec<String> {
 
 #[test]
 fn keys_without_effect_are_told_for_each_reason() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let lines = told_of(
         directory.path(),
         &[
@@ -206,7 +206,7 @@ fn keys_without_effect_are_told_for_each_reason() {
 /// What Kafka's own `server.properties` and the files of its container image set.
 #[test]
 fn the_keys_that_everybody_has_are_not_told() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let lines = told_of(
         directory.path(),
         &[
@@ -247,7 +247,7 @@ fn the_keys_that_everybody_has_are_not_told() {
 
 #[test]
 fn a_start_that_takes_longer_than_it_may_is_given_up() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let dirs = format!("log.dirs={}", directory.path().display());
     let arguments = [
         "server",

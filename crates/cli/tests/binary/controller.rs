@@ -35,7 +35,7 @@ fn refused(arguments: &[&str]) -> String {
 
 #[test]
 fn a_controller_is_stopped_and_killed_while_a_broker_lives_by_it() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let path = directory.path().join("controller");
     let mut controller = start(&path, 0);
     let port = controller.address().port();
@@ -61,7 +61,7 @@ fn a_controller_is_stopped_and_killed_while_a_broker_lives_by_it() {
 /// However short the broker's own requests are.
 #[test]
 fn a_request_is_passed_on_to_a_controller_that_is_yet_to_come() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let path = directory.path().join("controller");
     let controller = start(&path, 0);
     let port = controller.address().port();

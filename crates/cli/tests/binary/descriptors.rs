@@ -22,7 +22,7 @@ fn is_marked_clean(directory: &Path) -> bool {
 
 #[test]
 fn connections_leave_the_logs_their_files() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let process = Process::start_with_descriptors(directory.path(), 100);
     let mut client = process.connect();
     client.create_topic("topic", 1, &[]);
@@ -49,7 +49,7 @@ fn connections_leave_the_logs_their_files() {
 #[test]
 fn more_partitions_than_files_are_all_served() {
     const COUNT: i32 = 300;
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let process = Process::start_with_descriptors(directory.path(), 100);
     let mut client = process.connect();
     client.create_topic("topic", COUNT, &[]);
@@ -117,7 +117,7 @@ fn fetch_all(client: &mut Client, topic: &str, count: i32) -> Vec<Vec<String>> {
 #[cfg(target_os = "linux")]
 fn a_fetch_of_more_partitions_than_files_brings_what_it_can() {
     const COUNT: i32 = 300;
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let process = Process::start_with_descriptors(directory.path(), 200);
     let mut client = process.connect();
     client.create_topic("topic", COUNT, &[]);
@@ -141,7 +141,7 @@ fn a_fetch_of_more_partitions_than_files_brings_what_it_can() {
 #[cfg(target_os = "linux")]
 fn where_the_limit_is_lowered_logs_close_their_files_and_go_on() {
     const COUNT: i32 = 60;
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let process = Process::start_with_descriptors(directory.path(), 400);
     let mut client = process.connect();
     client.create_topic("topic", COUNT, &[]);
@@ -167,7 +167,7 @@ fn where_the_limit_is_lowered_logs_close_their_files_and_go_on() {
 #[cfg(target_os = "linux")]
 fn a_log_may_have_more_segments_than_files_can_be_open() {
     const COUNT: usize = 400;
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let process = Process::start_with_descriptors(directory.path(), 100);
     let mut client = process.connect();
     // A segment for each batch.
@@ -191,7 +191,7 @@ fn a_log_may_have_more_segments_than_files_can_be_open() {
 #[test]
 #[cfg(target_os = "linux")]
 fn partitions_that_had_no_file_descriptor_are_made_when_there_are_some() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let process = Process::start(directory.path(), &[]);
     let mut client = process.connect();
     client.create_topic("before", 1, &[]);
@@ -219,7 +219,7 @@ fn partitions_that_had_no_file_descriptor_are_made_when_there_are_some() {
 #[cfg(target_os = "linux")]
 fn a_stop_without_a_file_descriptor_leaves_no_mark_and_loses_nothing() {
     const COUNT: i32 = 20;
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let process = Process::start(directory.path(), &[]);
     let mut client = process.connect();
     client.create_topic("topic", COUNT, &[]);
@@ -245,7 +245,7 @@ fn a_stop_without_a_file_descriptor_leaves_no_mark_and_loses_nothing() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_flush_that_had_no_file_descriptor_is_done_when_there_are_some() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let process = Process::start(directory.path(), &[]);
     let mut client = process.connect();
     // The first flush of a log syncs files that are not open.
@@ -272,7 +272,7 @@ fn a_flush_that_had_no_file_descriptor_is_done_when_there_are_some() {
 #[test]
 #[cfg(target_os = "linux")]
 fn retention_that_had_no_file_descriptor_goes_on_when_there_are_some() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let process = Process::start(
         directory.path(),
         &[
@@ -359,7 +359,7 @@ fn assert_compacted(process: Process, mut client: Client) {
 #[test]
 #[cfg(target_os = "linux")]
 fn compaction_that_had_no_file_descriptor_goes_on_when_there_are_some() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let (process, mut client) = with_dirty_log(directory.path());
     process.limit_descriptors(NONE_LEFT);
     // Files that nobody uses are closed for what cannot be opened.
@@ -381,7 +381,7 @@ fn compaction_that_had_no_file_descriptor_goes_on_when_there_are_some() {
 #[test]
 #[cfg(target_os = "linux")]
 fn compaction_that_could_make_no_file_lets_others_go_first_and_goes_on() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let (process, mut client) = with_dirty_log(directory.path());
     process.limit_descriptors(NONE_LEFT);
     ask_for_compaction(&mut client);
@@ -400,7 +400,7 @@ fn compaction_that_could_make_no_file_lets_others_go_first_and_goes_on() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_transaction_whose_end_had_no_file_descriptor_ends_when_there_are_some() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let process = Process::start(
         directory.path(),
         &[

@@ -27,7 +27,7 @@ fn fill(client: &mut Client, topic: &str) -> i64 {
 
 #[test]
 fn a_server_on_a_full_disk_halts_and_says_so() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let mut process = Process::start_with_file_limit(directory.path(), LIMIT_BYTES);
     let mut client = process.connect();
     client.create_topic("topic", 1, &[]);
@@ -69,7 +69,7 @@ fn a_server_on_a_full_disk_halts_and_says_so() {
 /// The other log directory could go on, but for the metadata.
 #[test]
 fn a_server_whose_metadata_were_moved_away_halts_however_their_directory_was_given() {
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let (working, other) = (root.path().join("working"), root.path().join("other"));
     std::fs::create_dir(&working).unwrap();
     let log_dirs = format!("data/.,{}", other.display());
@@ -89,7 +89,7 @@ fn a_server_whose_metadata_were_moved_away_halts_however_their_directory_was_giv
 
 #[test]
 fn offsets_of_groups_stop_with_the_disk() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let mut process = Process::start_with_file_limit(directory.path(), LIMIT_BYTES);
     let mut client = process.connect();
     client.create_topic("topic", 1, &[]);
@@ -105,7 +105,7 @@ fn offsets_of_groups_stop_with_the_disk() {
 
 #[test]
 fn a_server_does_not_start_on_a_full_disk() {
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let directory = root.path().join("data");
     let name = directory.display().to_string();
     // The smallest files of a new directory are larger.

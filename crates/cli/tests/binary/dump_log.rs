@@ -7,8 +7,8 @@ use std::process::{Command, Output};
 use testkit::batch;
 
 /// A directory with two batches in partition 0 of `topic`, and a group's offset.
-fn written() -> tempfile::TempDir {
-    let directory = tempfile::tempdir().unwrap();
+fn written() -> trials::Directory {
+    let directory = trials::directory();
     let process = Process::start(directory.path(), &[("log.index.interval.bytes", "0")]);
     let mut client = process.connect();
     client.create_topic("topic", 1, &[]);
@@ -104,7 +104,7 @@ fn damage_is_found_and_fails_the_command() {
 
 #[test]
 fn what_is_no_file_of_a_log_is_refused_by_name() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let other = directory.path().join("notes.txt");
     fs::write(&other, "x").unwrap();
     for (path, expected) in [
@@ -140,7 +140,7 @@ fn a_log_directory_is_checked_with_every_partition_in_it() {
     let told = String::from_utf8(damaged.stderr).unwrap();
     assert!(told.contains(" files checked, 1 faults"), "{told}");
     // What is beside the logs is not enough to say that they are sound.
-    let empty = tempfile::tempdir().unwrap();
+    let empty = trials::directory();
     fs::copy(
         directory.path().join("bootstrap.checkpoint"),
         empty.path().join("bootstrap.checkpoint"),

@@ -116,7 +116,7 @@ fn a_group_with_members_is_not_deleted_and_says_where_they_are() {
 #[test]
 fn coordinators_have_threads_of_their_own() {
     for (keys, count) in [(&[][..], 4), (&[("group.coordinator.threads", "2")][..], 2)] {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = trials::directory();
         let server = Process::start(directory.path(), keys);
         let names = server.thread_names();
         let mut names: Vec<_> = names

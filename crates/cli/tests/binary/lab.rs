@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 /// A server, and commands that talk to it.
 pub(crate) struct Lab {
     pub(crate) process: Process,
-    pub(crate) directory: tempfile::TempDir,
+    pub(crate) directory: trials::Directory,
 }
 
 impl Lab {
@@ -18,7 +18,7 @@ impl Lab {
 
     /// A server with these settings.
     pub(crate) fn with(keys: &[(&str, &str)]) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = trials::directory();
         Self {
             process: Process::start(directory.path(), keys),
             directory,

@@ -30,7 +30,7 @@ fn run(process: &Process, arguments: &[&str]) {
 
 #[test]
 fn the_start_says_what_runs_where() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let process = Process::start(directory.path(), &[("node.id", "7")]);
     let dirs = directory.path().display().to_string();
     let version = env!("CARGO_PKG_VERSION");
@@ -45,7 +45,7 @@ fn the_start_says_what_runs_where() {
 /// Its name is taken.
 #[test]
 fn an_orderly_stop_that_leaves_no_note_says_so() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let mut process = Process::start(directory.path(), &[]);
     let folder = directory.path().join("__cluster_metadata-0");
     for end_offset in 0..1_000 {
@@ -59,7 +59,7 @@ fn an_orderly_stop_that_leaves_no_note_says_so() {
 
 #[test]
 fn a_coordinators_topic_that_cannot_be_made_is_told_once_with_the_key() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let (offsets, transactions) = (
         "offsets.topic.replication.factor",
         "transaction.state.log.replication.factor",
@@ -99,7 +99,7 @@ fn a_coordinators_topic_that_cannot_be_made_is_told_once_with_the_key() {
 #[test]
 fn a_log_that_cannot_be_read_is_told_now_and_then() {
     const FETCHES: usize = 30;
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let process = Process::start(directory.path(), &[]);
     let mut client = process.connect();
     client.create_topic("topic", 1, &[]);
@@ -126,7 +126,7 @@ fn a_log_that_cannot_be_read_is_told_now_and_then() {
 #[test]
 #[expect(clippy::too_many_lines, reason = "a script is read from top to bottom")]
 fn changes_are_logged_and_secrets_are_not() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let process = Process::start(directory.path(), &[]);
     run(&process, &["topic", "create", "t", "-p", "3"]);
     line_with(
@@ -213,7 +213,7 @@ fn who_is_turned_away_is_told_why() {
         (&sasl_handshake, "SASL"),
         (&[0xff; 16], "-1 bytes"),
     ] {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = trials::directory();
         let process = Process::start(directory.path(), &[]);
         let mut client = process.connect();
         let peer = client.local_address().to_string();
@@ -226,7 +226,7 @@ fn who_is_turned_away_is_told_why() {
 
 #[test]
 fn a_level_for_what_does_not_log_is_told() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     for (given, word) in [("inof", "`inof`"), ("info,brker.net=debug", "`brker.net`")] {
         let process = Process::start_with_log(directory.path(), given);
         line_with(&process, &["WARN", "no logger is named", word]);
@@ -246,7 +246,7 @@ fn a_level_for_what_does_not_log_is_told() {
 
 #[test]
 fn the_cluster_id_of_the_environment_is_that_of_a_new_cluster() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let (first, other) = ("MkU3OEVBNTcwNTJENDM2Qg", "bGV0IHVzIGRhbmNlIG5vdw");
     let process = Process::start_with_cluster_id(directory.path(), first);
     assert_eq!(process.connect().cluster_id(), first);
@@ -272,7 +272,7 @@ fn the_cluster_id_of_the_environment_is_that_of_a_new_cluster() {
 /// What a client calls itself may hold anything, and stays within its line.
 #[test]
 fn a_client_id_writes_no_lines_of_its_own() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let process = Process::start(directory.path(), &[]);
     let mut client = process.connect().named("me\nERROR forged\u{1b}[31m");
     let frame = client.frame_of(0, 99, true, &[]);

@@ -66,7 +66,7 @@ fn levels_are_told_at_the_start() {
             "DEBUG",
         ),
     ] {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = trials::directory();
         let process = Process::start_with_log(directory.path(), given);
         leave_early(&process);
         wait_until(logged, || process.log().contains(logged));
@@ -81,7 +81,7 @@ fn levels_are_told_at_the_start() {
 
 #[test]
 fn a_level_that_a_client_sets_holds_at_once() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let process = Process::start(directory.path(), &[]);
     let refusals = || process.log().matches("connection closed").count();
     send_garbage(&process);
@@ -104,7 +104,7 @@ fn a_level_that_a_client_sets_holds_at_once() {
 
 #[test]
 fn a_log_that_nobody_takes_does_no_harm() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let dirs = format!("log.dirs={}", directory.path().display());
     let mut command = Command::new(BINARY);
     command.args(["server", "--set", &dirs]);

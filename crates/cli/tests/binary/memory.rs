@@ -9,7 +9,7 @@ const MEBIBYTE: u64 = 1024 * 1024;
 
 #[test]
 fn announced_frames_cost_what_was_sent() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let process = Process::start(directory.path(), &[]);
     let (peak, resident) = (
         process.memory_bytes("VmPeak"),
@@ -37,7 +37,7 @@ fn announced_frames_cost_what_was_sent() {
 
 #[test]
 fn compressed_batches_are_read_without_being_held() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let process = Process::start(directory.path(), &[]);
     let mut client = process.connect();
     client.create_topic("topic", 1, &[]);

@@ -28,7 +28,7 @@ fn check(directory: &Path, arguments: &[&str], variables: &[(&str, &str)], words
 /// The same for one configuration key.
 #[track_caller]
 fn check_key(pair: &str, words: &[&str]) {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let listeners = "listeners=PLAINTEXT://127.0.0.1:0";
     let arguments = ["server", "--set", listeners, "--set", pair];
     check(directory.path(), &arguments, &[], words);
@@ -36,7 +36,7 @@ fn check_key(pair: &str, words: &[&str]) {
 
 #[test]
 fn what_is_mistyped_is_told() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let root = directory.path();
     std::fs::write(root.join("passwd"), "root:x:0:0::/root:/bin/sh\n").unwrap();
     std::fs::write(root.join("few.properties"), "num.partitions=5\n").unwrap();
@@ -133,7 +133,7 @@ fn listeners_that_cannot_be_are_told_with_a_way_out() {
 
 #[test]
 fn directories_that_cannot_be_had_are_told_with_a_way_out() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let root = directory.path().display().to_string();
     let file = directory.path().join("file");
     std::fs::write(&file, "").unwrap();
@@ -164,7 +164,7 @@ fn directories_that_cannot_be_had_are_told_with_a_way_out() {
 
 #[test]
 fn variables_of_containers_are_understood() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let several = [
         (
             "KAFKA_LISTENERS",

@@ -245,7 +245,7 @@ fn a_topic_is_created_with_its_first_record() {
 
 #[test]
 fn health_names_what_needs_attention() {
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let directories = ["one", "two"].map(|name| root.path().join(name));
     let dirs = directories
         .each_ref()

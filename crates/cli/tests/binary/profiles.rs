@@ -29,7 +29,7 @@ fn check(file: &Path, arguments: &[&str], expected: Expect) {
 #[expect(clippy::too_many_lines, reason = "a script is read from top to bottom")]
 fn a_profile_says_how_to_reach_a_cluster() {
     let lab = Lab::new();
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let file = directory.path().join("new").join("profiles");
     let servers = format!("bootstrap.servers={}", lab.process.address());
     check(

@@ -18,7 +18,7 @@ fn commands() -> Vec<String> {
 
 #[test]
 fn what_readme_prints_works_in_its_order() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let process = Process::start(&directory.path().join("riverrun-data"), &[]);
     let folder = Path::new(BINARY).parent().unwrap().display().to_string();
     let path = format!("{folder}:{}", std::env::var("PATH").unwrap());

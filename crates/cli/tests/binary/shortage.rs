@@ -59,7 +59,7 @@ fn list_offset(client: &mut Client, timestamp: i64) -> (ErrorCode, i64, i32) {
 
 #[test]
 fn what_cannot_be_looked_up_is_an_error_that_passes() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let process = Process::start(directory.path(), &[]);
     let mut client = process.connect();
     client.create_topic("topic", 1, &[]);

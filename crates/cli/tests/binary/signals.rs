@@ -8,7 +8,7 @@ const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
 #[test]
 fn a_signal_to_stop_is_an_orderly_end() {
     for signal in ["TERM", "INT", "HUP"] {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = trials::directory();
         let mut process = Process::start(directory.path(), &[]);
         process.connect().create_topic("topic", 1, &[]);
         process.signal(signal);
@@ -22,7 +22,7 @@ fn a_signal_to_stop_is_an_orderly_end() {
 
 #[test]
 fn a_signal_that_ends_no_jvm_does_not_end_a_server() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let process = Process::start(directory.path(), &[]);
     process.signal("QUIT");
     wait_until("the signal is told of", || {
@@ -36,7 +36,7 @@ fn a_signal_that_ends_no_jvm_does_not_end_a_server() {
 
 #[test]
 fn a_server_that_outlives_its_terminal_goes_on() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let process = Process::start_without_hangup(directory.path());
     process.signal("HUP");
     process.connect().create_topic("topic", 1, &[]);
@@ -45,7 +45,7 @@ fn a_server_that_outlives_its_terminal_goes_on() {
 
 #[test]
 fn a_process_that_is_killed_leaves_every_acknowledged_record() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let mut expected = Vec::new();
     for round in 0..3 {
         let process = Process::start(directory.path(), &[]);
@@ -68,7 +68,7 @@ fn a_process_that_is_killed_leaves_every_acknowledged_record() {
 
 #[test]
 fn producers_do_not_keep_a_server_from_an_orderly_end() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let mut process = Process::start(directory.path(), &[]);
     process.connect().create_topic("topic", 1, &[]);
     std::thread::scope(|scope| {

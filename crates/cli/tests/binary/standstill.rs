@@ -102,7 +102,7 @@ fn consumer_heartbeat(client: &mut Client, group: &str, epoch: i32) -> (ErrorCod
 
 #[test]
 fn a_server_that_stood_still_for_longer_than_a_session_expels_nobody() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let process = Process::start(directory.path(), &KEYS);
     let mut client = process.connect();
     client.wait_for_coordinator("group");

@@ -20,7 +20,7 @@ fn spawn(directory: &Path) -> Child {
 
 /// Ends starts in `directory` with a signal, at moments spread over the time that one takes.
 fn end_starts(signal: &str, directory: impl Fn(u32) -> std::path::PathBuf) {
-    let scratch = tempfile::tempdir().unwrap();
+    let scratch = trials::directory();
     let start = Instant::now();
     Process::start(scratch.path(), &[]).kill();
     let whole = start.elapsed();
@@ -43,7 +43,7 @@ fn end_starts(signal: &str, directory: impl Fn(u32) -> std::path::PathBuf) {
 
 #[test]
 fn a_start_that_is_killed_loses_nothing() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let process = Process::start(directory.path(), &[]);
     let mut client = process.connect();
     client.create_topic("topic", 3, &[]);
@@ -71,7 +71,7 @@ fn a_start_that_is_killed_loses_nothing() {
 
 #[test]
 fn a_first_start_that_is_killed_can_be_repeated() {
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     end_starts("KILL", |moment| root.path().join(moment.to_string()));
     for moment in 0..MOMENTS {
         let process = Process::start(&root.path().join(moment.to_string()), &[]);

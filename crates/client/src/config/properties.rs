@@ -124,9 +124,10 @@ mod tests {
 
     #[test]
     fn a_shared_file_makes_each_client_and_names_what_it_ignores() {
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        std::fs::write(file.path(), SHARED).expect("is written");
-        let properties = Properties::read(file.path()).expect("is read");
+        let directory = trials::directory();
+        let file = directory.path().join("clients.properties");
+        std::fs::write(&file, SHARED).expect("is written");
+        let properties = Properties::read(&file).expect("is read");
         let (producer, ignored) =
             ProducerConfig::from_properties_lenient(&properties).expect("a producer's");
         assert_eq!(producer.linger_ms, 8);

@@ -1,12 +1,11 @@
 //! What applications of the streams library keep and count when something goes wrong, against a broker in the process
 //! of the test.
 
-use crate::harness::{self, Error, IN_TIME};
+use crate::harness::{self, Error, IN_TIME, TestBroker};
 use riverrun_client::TopicPartition;
 use riverrun_client::admin::{AdminConfig, IsolationLevel, MembersToRemove, NewTopic, OffsetSpec};
 use riverrun_client::blocking::{Admin, Producer};
 use riverrun_client::producer::{ProducerConfig, ProducerRecord};
-use riverrun_embedded::EmbeddedBroker;
 use riverrun_streams::Failure;
 use riverrun_streams::dsl::{
     Materialized, Optimization, StreamsBuilder, TimeWindows, TopologyConfig,
@@ -30,7 +29,7 @@ const EXACTLY_ONCE: ProcessingGuarantee = ProcessingGuarantee::ExactlyOnceV2;
 
 /// A broker, and clients that look at it.
 struct World {
-    broker: EmbeddedBroker,
+    broker: TestBroker,
     admin: Admin,
     producer: Producer,
 }
@@ -38,7 +37,7 @@ struct World {
 impl World {
     /// With topic `words`, of this many partitions.
     fn start(partitions: i32) -> Result<Self, Error> {
-        let broker = EmbeddedBroker::start()?;
+        let broker = TestBroker::start()?;
         let servers = broker.bootstrap_servers();
         let world = Self {
             admin: Admin::new(AdminConfig::with_bootstrap_servers(servers)?)?,
@@ -205,7 +204,7 @@ fn counts() -> Result<Topology, Error> {
 #[test]
 fn a_restore_waits_for_open_transactions_of_the_changelog() -> Result<(), Error> {
     let world = World::start(1)?;
-    let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let (one, two) = (trials::directory(), trials::directory());
     let mut config = world.config(one.path())?;
     config.processing_guarantee = EXACTLY_ONCE;
     let mut first = world.start_streams(counts()?, config)?;
@@ -232,7 +231,7 @@ fn a_restore_waits_for_open_transactions_of_the_changelog() -> Result<(), Error>
 #[test]
 fn nothing_is_processed_by_who_is_closed_while_it_restores() -> Result<(), Error> {
     let world = World::start(1)?;
-    let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let (one, two) = (trials::directory(), trials::directory());
     let mut config = world.config(one.path())?;
     config.processing_guarantee = EXACTLY_ONCE;
     let mut first = world.start_streams(counts()?, config.clone())?;
@@ -261,7 +260,7 @@ fn nothing_is_processed_by_who_is_closed_while_it_restores() -> Result<(), Error
 #[test]
 fn a_task_does_not_wait_for_the_restore_of_another() -> Result<(), Error> {
     let world = World::start(2)?;
-    let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let (one, two) = (trials::directory(), trials::directory());
     let mut config = world.config(one.path())?;
     config.processing_guarantee = EXACTLY_ONCE;
     let mut first = world.start_streams(counts()?, config)?;
@@ -284,7 +283,7 @@ fn a_task_does_not_wait_for_the_restore_of_another() -> Result<(), Error> {
 #[test]
 fn what_a_lost_member_has_not_committed_is_counted_once() -> Result<(), Error> {
     let world = World::start(1)?;
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let mut config = world.config(state.path())?;
     config.processing_guarantee = EXACTLY_ONCE;
     config.commit_interval_ms = Some(NEVER_MS);
@@ -309,7 +308,7 @@ fn what_a_lost_member_has_not_committed_is_counted_once() -> Result<(), Error> {
 fn who_was_given_up_is_closed_without_an_error() -> Result<(), Error> {
     for guarantee in [ProcessingGuarantee::AtLeastOnce, EXACTLY_ONCE] {
         let world = World::start(1)?;
-        let state = tempfile::tempdir()?;
+        let state = trials::directory();
         let mut config = world.config(state.path())?;
         config.processing_guarantee = guarantee;
         config.commit_interval_ms = Some(NEVER_MS);
@@ -331,7 +330,7 @@ fn who_was_given_up_is_closed_without_an_error() -> Result<(), Error> {
 #[test]
 fn tasks_that_stay_keep_their_stores_when_others_go() -> Result<(), Error> {
     let world = World::start(2)?;
-    let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let (one, two) = (trials::directory(), trials::directory());
     let mut config = world.config(one.path())?;
     config.processing_guarantee = EXACTLY_ONCE;
     config.commit_interval_ms = Some(NEVER_MS);
@@ -379,7 +378,7 @@ fn a_table_whose_topic_is_its_changelog_is_restored() -> Result<(), Error> {
         let world = World::start(1)?;
         world.create(NewTopic::new("users").partitions(1))?;
         world.create(NewTopic::new("numbers").partitions(1))?;
-        let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);
+        let (one, two) = (trials::directory(), trials::directory());
         let mut config = world.config(one.path())?;
         config.processing_guarantee = guarantee;
         let mut first = world.start_streams(topology()?, config.clone())?;
@@ -411,7 +410,7 @@ fn records_that_are_skipped_are_committed() -> Result<(), Error> {
     for guarantee in [ProcessingGuarantee::AtLeastOnce, EXACTLY_ONCE] {
         let world = World::start(1)?;
         world.create(NewTopic::new("dead").partitions(1))?;
-        let state = tempfile::tempdir()?;
+        let state = trials::directory();
         let mut config = world.config(state.path())?;
         config.processing_guarantee = guarantee;
         config.handlers = Handlers::log_and_continue(DeadLetterTopic(Some("dead".into())));
@@ -429,7 +428,7 @@ fn records_that_are_skipped_are_committed() -> Result<(), Error> {
 #[test]
 fn a_store_that_another_thread_has_open_is_waited_for() -> Result<(), Error> {
     let world = World::start(1)?;
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let config = world.config(state.path())?;
     let mut streams = world.start_streams(counts()?, config.clone())?;
     world.write("words", 0, "be", b"")?;
@@ -459,7 +458,7 @@ fn a_record_that_the_broker_refuses_ends_the_instance() -> Result<(), Error> {
         world.create(small)?;
         let builder = StreamsBuilder::new();
         builder.stream::<String, String>("words").to("loud");
-        let state = tempfile::tempdir()?;
+        let state = trials::directory();
         let mut config = world.config(state.path())?;
         config.processing_guarantee = guarantee;
         let mut streams = world.start_streams(builder.build()?, config)?;
@@ -489,7 +488,7 @@ fn windows_outlive_another_retention() -> Result<(), Error> {
         builder.build()
     };
     world.create(NewTopic::new("counts").partitions(1))?;
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let config = world.config(state.path())?;
     for (retention_ms, count) in [(200_000, 1), (400_000, 2)] {
         let mut streams = world.start_streams(windows(retention_ms)?, config.clone())?;
@@ -517,7 +516,7 @@ fn damage(directory: &Path) -> Result<(), Error> {
 fn damaged_stores_are_restored() -> Result<(), Error> {
     for guarantee in [ProcessingGuarantee::AtLeastOnce, EXACTLY_ONCE] {
         let world = World::start(1)?;
-        let state = tempfile::tempdir()?;
+        let state = trials::directory();
         let mut config = world.config(state.path())?;
         config.processing_guarantee = guarantee;
         for count in 1..3 {
@@ -543,7 +542,7 @@ fn a_changelog_with_a_damaged_record_tells_where() -> Result<(), Error> {
             .count_with(Materialized::named("counts"));
         builder.build()
     };
-    let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let (one, two) = (trials::directory(), trials::directory());
     let mut config = world.config(one.path())?;
     world.start_streams(windows()?, config.clone())?.close()?;
     let offset = world.write(CHANGELOG, 0, "short", b"")?;
@@ -564,7 +563,7 @@ fn a_changelog_that_was_cut_is_restored_anew() -> Result<(), Error> {
     // Who only compacts a topic does not cut it.
     let changelog = NewTopic::new(CHANGELOG).partitions(1);
     world.create(changelog.config("cleanup.policy", "compact,delete"))?;
-    let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let (one, two) = (trials::directory(), trials::directory());
     let config = world.config(one.path())?;
     let mut first = world.start_streams(counts()?, config.clone())?;
     world.write("words", 0, "be", b"")?;
@@ -597,7 +596,7 @@ fn a_changelog_that_was_cut_is_restored_anew() -> Result<(), Error> {
 fn markers_of_transactions_are_committed() -> Result<(), Error> {
     for guarantee in [ProcessingGuarantee::AtLeastOnce, EXACTLY_ONCE] {
         let world = World::start(1)?;
-        let state = tempfile::tempdir()?;
+        let state = trials::directory();
         let mut config = world.config(state.path())?;
         config.processing_guarantee = guarantee;
         let mut streams = world.start_streams(counts()?, config)?;
@@ -618,7 +617,7 @@ fn markers_of_transactions_are_committed() -> Result<(), Error> {
 fn what_comes_of_a_record_is_written_before_the_record_is_committed() -> Result<(), Error> {
     let world = World::start(1)?;
     world.create(NewTopic::new("loud").partitions(1))?;
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let mut config = world.config(state.path())?;
     config.linger_ms = NEVER_MS;
     let builder = StreamsBuilder::new();
@@ -658,7 +657,7 @@ impl Processor<String, String, (), ()> for Stubborn {
 #[test]
 fn who_panics_at_the_end_leaves_the_group_too() -> Result<(), Error> {
     let world = World::start(1)?;
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let mut config = world.config(state.path())?;
     config.session_timeout_ms = 600_000;
     let builder = StreamsBuilder::new();

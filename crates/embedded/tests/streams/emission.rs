@@ -1,7 +1,8 @@
 //! Results that are given when windows close: once, restarts or not.
 
-use crate::harness::{Error, await_committed, config, create_topic, read_values, write_at};
-use riverrun_embedded::EmbeddedBroker;
+use crate::harness::{
+    Error, TestBroker, await_committed, config, create_topic, read_values, write_at,
+};
 use riverrun_streams::dsl::{EmitStrategy, Materialized, StreamsBuilder, TimeWindows};
 use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee};
 use riverrun_streams::topology::Topology;
@@ -31,10 +32,10 @@ type Run<'a> = (&'a [(&'a str, &'a str, i64)], &'a [&'a str]);
 fn what_closed_windows_gave_is_not_given_again(
     guarantee: ProcessingGuarantee,
 ) -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topic(&broker, "words", 1)?;
     create_topic(&broker, "final-counts", 1)?;
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let config = config(&broker, guarantee, state.path())?;
     // An instance looks for closed windows at its first record, and then once in a second.
     let runs: [Run<'_>; 3] = [

@@ -1,8 +1,8 @@
 //! Global tables and stores: every thread reads what one thread has restored and follows.
 
 use crate::harness::{
-    Error, await_state, config, create_topic, create_topic_with, cut, read_values, write,
-    write_tombstone,
+    Error, TestBroker, await_state, config, create_topic, create_topic_with, cut, read_values,
+    write, write_tombstone,
 };
 use riverrun_client::TopicPartition;
 use riverrun_embedded::EmbeddedBroker;
@@ -41,7 +41,7 @@ fn a_join_reads_a_global_table(
     guarantee: ProcessingGuarantee,
     materialized: impl Fn() -> Materialized<String, String>,
 ) -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topics(&broker)?;
     write(
         &broker,
@@ -49,7 +49,7 @@ fn a_join_reads_a_global_table(
         &[("u1", "anna"), ("u2", "bert"), ("u3", "cora")],
     )?;
     write(&broker, "orders", &[("1", "u1"), ("2", "u2"), ("3", "u3")])?;
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let config = config(&broker, guarantee, state.path())?;
     let mut streams = KafkaStreams::new(named_orders(materialized())?, config.clone());
     streams.start()?;
@@ -127,7 +127,7 @@ impl Processor<String, String, String, String> for ReadLength {
 
 #[test]
 fn a_processor_reads_a_global_store_that_another_one_fills() -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topics(&broker)?;
     write(&broker, "users", &[("u1", "anna"), ("u2", "bo")])?;
     let builder = StreamsBuilder::new();
@@ -143,7 +143,7 @@ fn a_processor_reads_a_global_store_that_another_one_fills() -> Result<(), Error
         .stream::<String, String>("orders")
         .process(|| ReadLength, &[])
         .to("named-orders");
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     let mut streams = KafkaStreams::new(builder.build()?, config);
     streams.start()?;
@@ -160,7 +160,7 @@ fn a_processor_reads_a_global_store_that_another_one_fills() -> Result<(), Error
 
 #[test]
 fn a_global_store_of_a_kind_that_threads_cannot_share_ends_the_start() -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topics(&broker)?;
     let builder = StreamsBuilder::new();
     let supplier = Stores::persistent_versioned_key_value_store("versions", 60_000);
@@ -171,7 +171,7 @@ fn a_global_store_of_a_kind_that_threads_cannot_share_ends_the_start() -> Result
         Consumed::default(),
         || KeepLength,
     );
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     let mut streams = KafkaStreams::new(builder.build()?, config);
     let error = streams
@@ -188,9 +188,9 @@ fn a_global_store_of_a_kind_that_threads_cannot_share_ends_the_start() -> Result
 
 #[test]
 fn a_missing_global_topic_is_told() -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topic(&broker, "orders", 1)?;
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     let topology = named_orders(Materialized::default())?;
     let error = KafkaStreams::new(topology, config)
@@ -207,16 +207,16 @@ fn a_missing_global_topic_is_told() -> Result<(), Error> {
 
 #[test]
 fn a_global_topic_that_was_made_anew_is_told() -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topics(&broker)?;
     write(&broker, "users", &[("u1", "anna")])?;
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     let topology = || named_orders(Materialized::named("users-by-id"));
     let mut streams = KafkaStreams::new(topology()?, config);
     streams.start()?;
     streams.close()?;
-    let anew = EmbeddedBroker::start()?;
+    let anew = TestBroker::start()?;
     create_topics(&anew)?;
     let config = crate::harness::config(&anew, ProcessingGuarantee::AtLeastOnce, state.path())?;
     let error = KafkaStreams::new(topology()?, config)
@@ -234,13 +234,13 @@ fn a_global_topic_that_was_made_anew_is_told() -> Result<(), Error> {
 
 #[test]
 fn a_global_topic_that_was_cut_is_restored_anew() -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     // Who only compacts a topic does not cut it.
     create_topic_with(&broker, "users", 1, &[("cleanup.policy", "delete")])?;
     create_topic(&broker, "orders", 1)?;
     create_topic(&broker, "named-orders", 1)?;
     write(&broker, "users", &[("u1", "anna")])?;
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     let topology = || named_orders(Materialized::named("users-by-id"));
     let mut streams = KafkaStreams::new(topology()?, config.clone());

@@ -10,6 +10,7 @@ use riverrun_streams::dsl::{Materialized, StreamsBuilder};
 use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee, State, StreamsConfig};
 use riverrun_streams::topology::Topology;
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,33 @@ pub(crate) type Error = Box<dyn std::error::Error>;
 
 /// How long a test waits for what must come.
 pub(crate) const IN_TIME: Duration = Duration::from_secs(120);
+
+/// A broker with its files where those of tests are.
+#[derive(Debug)]
+pub(crate) struct TestBroker {
+    broker: EmbeddedBroker,
+    /// Removed after the broker has ended.
+    _directory: trials::Directory,
+}
+
+impl TestBroker {
+    pub(crate) fn start() -> Result<Self, Error> {
+        let directory = trials::directory();
+        let data = directory.path().join("data");
+        Ok(Self {
+            broker: EmbeddedBroker::builder().directory(data).start()?,
+            _directory: directory,
+        })
+    }
+}
+
+impl Deref for TestBroker {
+    type Target = EmbeddedBroker;
+
+    fn deref(&self) -> &EmbeddedBroker {
+        &self.broker
+    }
+}
 
 pub(crate) fn config(
     broker: &EmbeddedBroker,

@@ -1,6 +1,8 @@
 //! Where keys are: two instances tell alike, and each has what is said of it.
 
-use crate::harness::{Error, IN_TIME, await_values, config, create_topic, word_count, write_lines};
+use crate::harness::{
+    Error, IN_TIME, TestBroker, await_values, config, create_topic, word_count, write_lines,
+};
 use riverrun_embedded::EmbeddedBroker;
 use riverrun_streams::runtime::{
     FailureReason, HostInfo, KafkaStreams, KeyQuery, KeyQueryMetadata, PositionBound,
@@ -83,10 +85,10 @@ fn await_balance(one: &KafkaStreams, two: &KafkaStreams) -> Result<(), Error> {
 
 #[test]
 fn instances_tell_where_keys_are() -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topic(&broker, "lines", PARTITIONS)?;
     write_lines(&broker, &[&WORDS.join(" ")])?;
-    let (state_one, state_two) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let (state_one, state_two) = (trials::directory(), trials::directory());
     let mut one = instance(&broker, state_one.path(), 1)?;
     let mut two = instance(&broker, state_two.path(), 2)?;
     let counts: Vec<_> = WORDS.into_iter().map(|word| (word, 1)).collect();

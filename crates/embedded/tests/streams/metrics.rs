@@ -1,9 +1,9 @@
 //! What an instance measures while it counts words.
 
 use crate::harness::{
-    Error, IN_TIME, await_state, await_values, config, create_topic, word_count, write_lines,
+    Error, IN_TIME, TestBroker, await_state, await_values, config, create_topic, word_count,
+    write_lines,
 };
-use riverrun_embedded::EmbeddedBroker;
 use riverrun_streams::runtime::{
     KafkaStreams, MetricValue, ProcessingGuarantee, RecordingLevel, State, StreamsMetrics,
 };
@@ -31,9 +31,9 @@ fn sum(metrics: &StreamsMetrics, group: &str, name: &str) -> f64 {
 #[test]
 #[allow(clippy::float_cmp, reason = "small whole numbers are exact")]
 fn an_instance_measures_what_it_does() -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topic(&broker, "lines", 2)?;
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let mut config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     config.metrics_recording_level = RecordingLevel::Debug;
     // No task goes to another thread, and what was measured of it with it.

@@ -1,7 +1,6 @@
 //! Sources whose topics match a pattern: those that there are, and those that are made later.
 
-use crate::harness::{Error, await_error, config, create_topic, read_values, write};
-use riverrun_embedded::EmbeddedBroker;
+use crate::harness::{Error, TestBroker, await_error, config, create_topic, read_values, write};
 use riverrun_streams::dsl::StreamsBuilder;
 use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee};
 use riverrun_streams::topology::{Consumed, Topology};
@@ -20,11 +19,11 @@ fn counts() -> Result<Topology, Error> {
 }
 
 fn topics_that_match_later_are_read(guarantee: ProcessingGuarantee) -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topic(&broker, "in-one", 2)?;
     create_topic(&broker, "out", 1)?;
     write(&broker, "in-one", &[("a", "")])?;
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let mut config = config(&broker, guarantee, state.path())?;
     config.client.set("metadata.max.age.ms", "100")?;
     config.statestore_cache_max_bytes = 0;
@@ -52,9 +51,9 @@ fn topics_that_match_later_are_read_exactly_once() -> Result<(), Error> {
 
 #[test]
 fn a_store_needs_a_topic_at_the_start() -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topic(&broker, "out", 1)?;
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     // Nothing says how many partitions the changelog has.
     let error = await_error(counts()?, config)?;

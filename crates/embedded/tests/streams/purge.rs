@@ -1,15 +1,14 @@
 //! Repartition topics keep nothing that was processed.
 
-use crate::harness::{Error, config, create_topic, until, write};
+use crate::harness::{Error, TestBroker, config, create_topic, until, write};
 use riverrun_client::TopicPartition;
 use riverrun_client::blocking::Consumer;
 use riverrun_client::consumer::ConsumerConfig;
-use riverrun_embedded::EmbeddedBroker;
 use riverrun_streams::dsl::StreamsBuilder;
 use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee};
 
 fn repartition_topics_are_purged(guarantee: ProcessingGuarantee) -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topic(&broker, "lines", 1)?;
     let builder = StreamsBuilder::new();
     builder
@@ -17,7 +16,7 @@ fn repartition_topics_are_purged(guarantee: ProcessingGuarantee) -> Result<(), E
         .select_key(|_, line| line.clone())
         .repartition()
         .for_each(|_, _| ());
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let mut config = config(&broker, guarantee, state.path())?;
     config.repartition_purge_interval_ms = 10;
     let topology = builder.build()?;

@@ -1,7 +1,6 @@
 //! Interactive queries: stores of a running instance, read from the thread of the test.
 
-use crate::harness::{Error, await_committed, config, create_topic, write, write_at};
-use riverrun_embedded::EmbeddedBroker;
+use crate::harness::{Error, TestBroker, await_committed, config, create_topic, write, write_at};
 use riverrun_streams::dsl::{Materialized, SessionWindows, StreamsBuilder, TimeWindows};
 use riverrun_streams::runtime::{
     FailureReason, KafkaStreams, KeyQuery, MultiVersionedKeyQuery, ProcessingGuarantee, Query,
@@ -37,7 +36,7 @@ fn stores() -> Result<Topology, Error> {
 
 #[test]
 fn stores_of_every_kind_are_queried() -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topic(&broker, "users", 2)?;
     create_topic(&broker, "prices", 1)?;
     create_topic(&broker, "words", 1)?;
@@ -54,7 +53,7 @@ fn stores_of_every_kind_are_queried() -> Result<(), Error> {
         ("a", "", 1_020),
     ];
     write_at(&broker, "words", &words)?;
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     let mut streams = KafkaStreams::new(stores()?, config);
     let early = streams.store::<KeyValueStore<String, i64>>("counts");

@@ -1,10 +1,9 @@
 //! Instances that are asked too early, from within, or to end while they are busy.
 
-use crate::harness::{Error, IN_TIME, config, create_topic, read_values, write};
+use crate::harness::{Error, IN_TIME, TestBroker, config, create_topic, read_values, write};
 use riverrun_client::admin::{AdminConfig, NewPartitions};
 use riverrun_client::blocking::{Admin, Producer};
 use riverrun_client::producer::{ProducerConfig, ProducerRecord};
-use riverrun_embedded::EmbeddedBroker;
 use riverrun_streams::dsl::{Materialized, StreamsBuilder};
 use riverrun_streams::runtime::{
     InvalidStateStore, KafkaStreams, ProcessingGuarantee, QueryableStore,
@@ -21,7 +20,7 @@ type Counts = QueryableStore<KeyValueStore<String, i64>>;
 /// A thread that waits for its application answers no query and does not end: both are told in time.
 #[test]
 fn nobody_waits_for_a_thread_without_end() -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topic(&broker, "words", 1)?;
     let (reached, is_reached) = mpsc::channel();
     let (go_on, may_go_on) = mpsc::channel::<()>();
@@ -35,7 +34,7 @@ fn nobody_waits_for_a_thread_without_end() -> Result<(), Error> {
         let _ = reached.send(());
         let _ = may_go_on.lock().expect("nobody panics with it").recv();
     });
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let mut config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     config.num_stream_threads = 1;
     let mut streams = KafkaStreams::new(builder.build()?, config);
@@ -58,7 +57,7 @@ fn nobody_waits_for_a_thread_without_end() -> Result<(), Error> {
 /// A stream thread that asks its own instance would wait for itself.
 #[test]
 fn a_query_from_a_stream_thread_is_refused_at_once() -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topic(&broker, "words", 1)?;
     let (answer, answered) = mpsc::channel();
     let counts: Arc<Mutex<Option<Counts>>> = Arc::default();
@@ -73,7 +72,7 @@ fn a_query_from_a_stream_thread_is_refused_at_once() -> Result<(), Error> {
             let _ = answer.send(counts.get(word.clone()).map_err(|error| error.to_string()));
         }
     });
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     let mut streams = KafkaStreams::new(builder.build()?, config);
     streams.start()?;
@@ -93,7 +92,7 @@ fn a_query_from_a_stream_thread_is_refused_at_once() -> Result<(), Error> {
 /// Brokers that are not there at the start are taken up when they come.
 #[test]
 fn an_instance_starts_before_its_brokers() -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topic(&broker, "words", 1)?;
     create_topic(&broker, "loud", 1)?;
     write(&broker, "words", &[("1", "a")])?;
@@ -103,7 +102,7 @@ fn an_instance_starts_before_its_brokers() -> Result<(), Error> {
         .map_values(|word| word.to_uppercase())
         .to("loud");
     let way = TcpListener::bind("127.0.0.1:0")?;
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let mut config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     config
         .client
@@ -144,7 +143,7 @@ fn pass_on(from: &TcpStream, to: &TcpStream) -> std::io::Result<()> {
 /// More partitions are more tasks, of an application that keeps nothing.
 #[test]
 fn partitions_that_come_later_are_read() -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topic(&broker, "words", 1)?;
     create_topic(&broker, "loud", 1)?;
     let builder = StreamsBuilder::new();
@@ -152,7 +151,7 @@ fn partitions_that_come_later_are_read() -> Result<(), Error> {
         .stream::<String, String>("words")
         .map_values(|word| word.to_uppercase())
         .to("loud");
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let mut config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     config.client.set("metadata.max.age.ms", "100")?;
     let mut streams = KafkaStreams::new(builder.build()?, config);

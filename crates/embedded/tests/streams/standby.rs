@@ -1,8 +1,8 @@
 //! Standby tasks, warm-ups and listeners of streams applications, against a broker in the process of the test.
 
 use crate::harness::{
-    Error, IN_TIME, await_committed, await_values, config, create_topic, create_topic_with, cut,
-    partitions_of, reader, word_count, write, write_lines, write_tombstone,
+    Error, IN_TIME, TestBroker, await_committed, await_values, config, create_topic,
+    create_topic_with, cut, partitions_of, reader, word_count, write, write_lines, write_tombstone,
 };
 use riverrun_client::TopicPartition;
 use riverrun_embedded::EmbeddedBroker;
@@ -122,9 +122,9 @@ fn await_heard(
 }
 
 fn a_standby_takes_over_with_the_tail_only(guarantee: ProcessingGuarantee) -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topic(&broker, "lines", PARTITIONS)?;
-    let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let (one, two) = (trials::directory(), trials::directory());
     let mut first = instance(&broker, guarantee, one.path())?;
     first.start()?;
     write_all_words(&broker, 20)?;
@@ -182,9 +182,9 @@ fn a_standby_takes_over_exactly_once() -> Result<(), Error> {
 
 #[test]
 fn state_changes_are_told() -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topic(&broker, "lines", PARTITIONS)?;
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let mut streams = instance(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     let (told, changes) = mpsc::channel();
     streams.set_state_listener(move |state, before| {
@@ -265,7 +265,7 @@ fn a_standby_whose_changelog_was_cut_begins_anew(
     guarantee: ProcessingGuarantee,
 ) -> Result<(), Error> {
     const CHANGELOG: &str = "words-names-changelog";
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topic(&broker, "lines", 1)?;
     // Who only compacts a topic does not cut it.
     create_topic_with(
@@ -274,7 +274,7 @@ fn a_standby_whose_changelog_was_cut_begins_anew(
         1,
         &[("cleanup.policy", "compact,delete")],
     )?;
-    let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let (one, two) = (trials::directory(), trials::directory());
     let (mut behind, ..) = keeper(&broker, guarantee, two.path())?;
     behind.start()?;
     write(&broker, "lines", &[("a", "1")])?;
@@ -309,15 +309,15 @@ fn a_standby_whose_changelog_was_cut_begins_anew_exactly_once() -> Result<(), Er
 #[test]
 fn a_standby_that_has_more_than_its_changelog_begins_anew() -> Result<(), Error> {
     let guarantee = ProcessingGuarantee::AtLeastOnce;
-    let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);
-    let old = EmbeddedBroker::start()?;
+    let (one, two) = (trials::directory(), trials::directory());
+    let old = TestBroker::start()?;
     create_topic(&old, "lines", 1)?;
     let (mut behind, ..) = keeper(&old, guarantee, two.path())?;
     behind.start()?;
     write(&old, "lines", &[("a", "1"); 9])?;
     await_committed(&old, "lines", 9)?;
     behind.close()?;
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topic(&broker, "lines", 1)?;
     let (mut active, ..) = keeper(&broker, guarantee, one.path())?;
     active.start()?;

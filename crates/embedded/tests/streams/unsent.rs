@@ -1,9 +1,8 @@
 //! Records that a broker refuses: the production handler decides, and dead letters tell of them.
 
 use crate::harness::{
-    Error, await_state, config, create_topic, create_topic_with, read_values, write,
+    Error, TestBroker, await_state, config, create_topic, create_topic_with, read_values, write,
 };
-use riverrun_embedded::EmbeddedBroker;
 use riverrun_streams::dsl::StreamsBuilder;
 use riverrun_streams::processor::{
     DeadLetterTopic, ErrorContext, HandlerResponse, Handlers, ProducedRecord, ProductionHandler,
@@ -49,7 +48,7 @@ impl ProductionHandler for Remembering {
 
 #[test]
 fn a_handler_lets_a_record_pass_that_the_broker_refuses() -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topic(&broker, "words", 1)?;
     create_topic(&broker, "dead-letters", 1)?;
     create_topic_with(&broker, "loud", 1, &[("max.message.bytes", "200")])?;
@@ -58,7 +57,7 @@ fn a_handler_lets_a_record_pass_that_the_broker_refuses() -> Result<(), Error> {
         .stream::<String, String>("words")
         .map_values(|word| word.to_uppercase())
         .to("loud");
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let mut config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     let handler = Remembering::default();
     config.handlers.production = Arc::new(handler.clone());
@@ -95,12 +94,12 @@ fn the_default_handler_ends_the_instance_and_tells_where() -> Result<(), Error> 
         ProcessingGuarantee::AtLeastOnce,
         ProcessingGuarantee::ExactlyOnceV2,
     ] {
-        let broker = EmbeddedBroker::start()?;
+        let broker = TestBroker::start()?;
         create_topic(&broker, "words", 1)?;
         create_topic_with(&broker, "loud", 1, &[("max.message.bytes", "200")])?;
         let builder = StreamsBuilder::new();
         builder.stream::<String, String>("words").to("loud");
-        let state = tempfile::tempdir()?;
+        let state = trials::directory();
         let config = config(&broker, guarantee, state.path())?;
         let mut streams = KafkaStreams::new(builder.build()?, config);
         streams.start()?;

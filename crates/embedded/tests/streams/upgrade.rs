@@ -1,14 +1,13 @@
 //! What older instances can read while an application is upgraded.
 
-use crate::harness::{Error, config, create_topic, read, write};
-use riverrun_embedded::EmbeddedBroker;
+use crate::harness::{Error, TestBroker, config, create_topic, read, write};
 use riverrun_streams::dsl::{Grouped, StreamsBuilder};
 use riverrun_streams::processor::UpgradeFrom;
 use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee};
 
 /// The second record of the repartition topic of a table whose one row changes from `1` to `2`, as text.
 fn second_change(upgrade_from: Option<UpgradeFrom>) -> Result<String, Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topic(&broker, "prices", 1)?;
     let builder = StreamsBuilder::new();
     builder
@@ -18,7 +17,7 @@ fn second_change(upgrade_from: Option<UpgradeFrom>) -> Result<String, Error> {
             Grouped::named("by-all"),
         )
         .count();
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let mut config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     config.statestore_cache_max_bytes = 0;
     config.upgrade_from = upgrade_from;

@@ -1,7 +1,8 @@
 //! Counts of words: restarts, several instances, and what ends a start.
 
 use crate::harness::{
-    Error, await_error, await_state, await_values, config, create_topic, word_count, write_lines,
+    Error, TestBroker, await_error, await_state, await_values, config, create_topic, word_count,
+    write_lines,
 };
 use riverrun_embedded::EmbeddedBroker;
 use riverrun_streams::dsl::StreamsBuilder;
@@ -13,9 +14,9 @@ fn await_counts(broker: &EmbeddedBroker, expected: &[(&str, i64)]) -> Result<(),
 }
 
 fn counts_survive_a_restart(guarantee: ProcessingGuarantee) -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topic(&broker, "lines", 2)?;
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let mut streams = KafkaStreams::new(word_count()?, config(&broker, guarantee, state.path())?);
     streams.start()?;
     write_lines(&broker, &["to be or", "not to be"])?;
@@ -30,7 +31,7 @@ fn counts_survive_a_restart(guarantee: ProcessingGuarantee) -> Result<(), Error>
     await_counts(&broker, &counts)?;
     streams.close()?;
     // Another machine has nothing but the changelog.
-    let elsewhere = tempfile::tempdir()?;
+    let elsewhere = trials::directory();
     let mut streams =
         KafkaStreams::new(word_count()?, config(&broker, guarantee, elsewhere.path())?);
     streams.start()?;
@@ -53,9 +54,9 @@ fn counts_survive_a_restart_exactly_once() -> Result<(), Error> {
 
 #[test]
 fn two_instances_share_the_tasks_and_one_takes_over() -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topic(&broker, "lines", 2)?;
-    let (one, two) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let (one, two) = (trials::directory(), trials::directory());
     let guarantee = ProcessingGuarantee::ExactlyOnceV2;
     let mut first = KafkaStreams::new(word_count()?, config(&broker, guarantee, one.path())?);
     first.start()?;
@@ -73,8 +74,8 @@ fn two_instances_share_the_tasks_and_one_takes_over() -> Result<(), Error> {
 
 #[test]
 fn a_missing_input_topic_is_told() -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
-    let state = tempfile::tempdir()?;
+    let broker = TestBroker::start()?;
+    let state = trials::directory();
     let guarantee = ProcessingGuarantee::AtLeastOnce;
     let config = config(&broker, guarantee, state.path())?;
     assert_eq!(
@@ -86,9 +87,9 @@ fn a_missing_input_topic_is_told() -> Result<(), Error> {
 
 #[test]
 fn a_state_directory_has_one_process() -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topic(&broker, "lines", 2)?;
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let guarantee = ProcessingGuarantee::AtLeastOnce;
     let mut first = KafkaStreams::new(word_count()?, config(&broker, guarantee, state.path())?);
     first.start()?;
@@ -104,7 +105,7 @@ fn a_state_directory_has_one_process() -> Result<(), Error> {
 
 #[test]
 fn topics_that_are_joined_must_have_as_many_partitions() -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topic(&broker, "clicks", 2)?;
     create_topic(&broker, "users", 3)?;
     let builder = StreamsBuilder::new();
@@ -113,7 +114,7 @@ fn topics_that_are_joined_must_have_as_many_partitions() -> Result<(), Error> {
         .stream::<String, String>("clicks")
         .join_table(&users, |click, user| format!("{click} by {user}"))
         .to("named-clicks");
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let guarantee = ProcessingGuarantee::AtLeastOnce;
     let config = config(&broker, guarantee, state.path())?;
     assert_eq!(
@@ -126,12 +127,12 @@ fn topics_that_are_joined_must_have_as_many_partitions() -> Result<(), Error> {
 
 #[test]
 fn a_panic_of_the_application_ends_the_instance() -> Result<(), Error> {
-    let broker = EmbeddedBroker::start()?;
+    let broker = TestBroker::start()?;
     create_topic(&broker, "lines", 1)?;
     let builder = StreamsBuilder::new();
     let lines = builder.stream::<Option<String>, String>("lines");
     lines.for_each(|_, line| assert_ne!(line, "bad", "a bad line"));
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let guarantee = ProcessingGuarantee::AtLeastOnce;
     let mut streams =
         KafkaStreams::new(builder.build()?, config(&broker, guarantee, state.path())?);

@@ -18,7 +18,7 @@ fn open_file_count(directory: &Path) -> usize {
 
 #[test]
 fn an_idle_partition_holds_little_memory_and_no_files() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let before = open_file_count(directory.path());
     let mut logs = Vec::new();
     for partition in 0..100 {

@@ -1,5 +1,5 @@
 //! The operating system's files and the disk in memory answer the same: what is shown with one of
-//! them holds for the other.
+//! them holds for the other. The directories of these tests are on a disk where there is one.
 
 use std::io;
 use std::ops::Range;

@@ -19,11 +19,11 @@ use storage::clean_shutdown::take_clean_shutdown;
 use storage::log_directory::scan_log_directory;
 use storage::meta_properties::read_meta_properties;
 use storage::{Log, LogConfig, LogOpening, OpenedLog, RealDisk};
-use tempfile::TempDir;
+use trials::Directory;
 
-fn copied_fixture() -> TempDir {
+fn copied_fixture() -> Directory {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/kafka-4.3.1");
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     copy(&source, directory.path());
     directory
 }
@@ -41,7 +41,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-fn open(directory: &TempDir, is_clean: bool) -> OpenedLog<RealDisk> {
+fn open(directory: &Directory, is_clean: bool) -> OpenedLog<RealDisk> {
     let folder = directory.path().join("fixture-0");
     let partition = TopicPartition::new("fixture", 0);
     Log::open(LogOpening {
@@ -85,7 +85,7 @@ fn values(log: &Log<RealDisk>) -> Vec<(i64, String)> {
     found
 }
 
-fn files_of(directory: &TempDir, extension: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+fn files_of(directory: &Directory, extension: &str) -> BTreeMap<PathBuf, Vec<u8>> {
     let files = fs::read_dir(directory.path().join("fixture-0")).unwrap();
     let paths = files.map(|entry| entry.unwrap().path());
     let wanted = paths.filter(|path| path.extension().is_some_and(|found| found == extension));
@@ -198,7 +198,7 @@ fn a_snapshot_is_what_replaying_gives() {
             .join(format!("fixture-0/{offset:020}.snapshot"));
         fs::remove_file(path).unwrap();
     }
-    let shown = |directory: &TempDir| {
+    let shown = |directory: &Directory| {
         let log = open(directory, true).log;
         let producers = log.producer_state().producers();
         let producer = producers.map(|(id, entry)| {

@@ -32,7 +32,7 @@ fn append<D: Disk>(log: &mut Log<D>, value: &str) {
 #[cfg(target_os = "linux")]
 #[test]
 fn open_files_stay_within_their_bound_and_readers_keep_theirs() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     // Tests that run beside this one have files of their own.
     let count_all = || {
         let descriptors = std::fs::read_dir("/proc/self/fd").unwrap();
@@ -198,7 +198,7 @@ fn a_log_in_another_file_system_is_synced_by_itself() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_directory_of_another_file_system_is_told_from_one_of_its_parents() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let inner = directory.path().join("topic-0");
     std::fs::create_dir(&inner).unwrap();
     assert!(RealDisk.is_with_parent(&inner).unwrap());

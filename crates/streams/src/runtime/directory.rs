@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_task_is_wiped_at_once() -> Result<(), Error> {
-        let state = tempfile::tempdir()?;
+        let state = trials::directory();
         let task = TaskId {
             subtopology: 0,
             partition: 1,
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn what_nobody_has_open_is_removed_when_it_is_old() -> Result<(), Error> {
-        let state = tempfile::tempdir()?;
+        let state = trials::directory();
         let directory = StateDirectory::open(state.path(), "app")?;
         let task = |partition| TaskId {
             subtopology: 0,

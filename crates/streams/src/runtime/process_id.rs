@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn an_id_outlives_its_process() -> Result<(), Error> {
-        let directory = tempfile::tempdir()?;
+        let directory = trials::directory();
         let id = ProcessId::keep(directory.path(), [0xff; 16])?;
         assert_eq!(id.to_string(), "ffffffff-ffff-4fff-bfff-ffffffffffff");
         let file = directory.path().join(FILE);
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_file_of_java_is_read_and_a_damaged_one_replaced() -> Result<(), Error> {
-        let directory = tempfile::tempdir()?;
+        let directory = trials::directory();
         let file = directory.path().join(FILE);
         let uuid = "2f1c8a5e-0b7d-4c3a-9e21-00112233aabb";
         let check = |text: &str, is_kept: bool| {

@@ -74,7 +74,7 @@ fn setup(mut config: StreamsConfig, state_dir: &Path) -> Result<ThreadSetup, Err
 #[test]
 fn a_standby_waits_until_brokers_tell_where_its_changelog_begins() -> Result<(), Error> {
     let (_broker, address) = silent_broker()?;
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let mut config = StreamsConfig::new("app", &address)?;
     let timeout = ("default.api.timeout.ms".to_owned(), "50".to_owned());
     config.overrides.consumer.extend([timeout]);
@@ -99,7 +99,7 @@ fn a_standby_waits_until_brokers_tell_where_its_changelog_begins() -> Result<(),
 #[test]
 fn a_leader_waits_for_the_ends_of_changelogs_as_long_as_its_group_allows() -> Result<(), Error> {
     let (_broker, address) = silent_broker()?;
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let setup = setup(StreamsConfig::new("app", &address)?, state.path())?;
     let (news, _told) = mpsc::unbounded_channel();
     let assignor = StreamsAssignor::new(&setup, news, Duration::from_millis(600));
@@ -136,7 +136,7 @@ fn a_leader_waits_for_the_ends_of_changelogs_as_long_as_its_group_allows() -> Re
 #[test]
 fn an_instance_starts_without_brokers_and_ends_at_once() -> Result<(), Error> {
     let (_broker, address) = silent_broker()?;
-    let state = tempfile::tempdir()?;
+    let state = trials::directory();
     let mut config = StreamsConfig::new("app", &address)?;
     config.state_dir = state.path().to_owned();
     let began = Instant::now();

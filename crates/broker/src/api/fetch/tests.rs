@@ -46,7 +46,7 @@ fn who_is_put_off_hears_of_the_leader() {
     use model::TopicPartition;
     use replication::{LogHost, Role};
     use storage::{Log, LogOpening, OpenFiles, RealDisk};
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let path = directory.path().join("topic-0");
     let name = TopicPartition::new("topic", 0);
     let log = Log::create(LogOpening::new(RealDisk, path, name)).unwrap();

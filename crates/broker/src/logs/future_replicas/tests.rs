@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn a_copy_that_cannot_be_removed_whole_is_no_copy_any_more() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let copy = directory
         .path()
         .join("topic-0.0123456789abcdef0123456789abcdef-future");

@@ -109,7 +109,7 @@ fn fill(running: &Running) -> (Vec<Client>, Client) {
 
 #[test]
 fn small_answers_do_not_wait_for_large_ones() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = start_with_groups(directory.path());
     let (mut deaf, mut waiting) = fill(&running);
     assert_eq!(deaf.len(), 2, "as many as find something left");
@@ -129,7 +129,7 @@ fn small_answers_do_not_wait_for_large_ones() {
 
 #[test]
 fn a_request_that_is_served_is_not_held_while_its_answer_is_not_read() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = start_with_groups(directory.path());
     let mut deaf = running.connect();
     let frame = deaf.frame(OFFSETS_VERSION, &offsets_of("large"));
@@ -167,7 +167,7 @@ fn begin_request(running: &Running, bytes: usize) -> (Client, Vec<u8>) {
 
 #[test]
 fn requests_wait_for_the_memory_of_those_before_them() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start_with(&[directory.path()], &REQUEST_LIMITS);
     let requests = running.broker().sockets.request_memory.budget();
     let mut other = running.connect();
@@ -205,7 +205,7 @@ fn requests_wait_for_the_memory_of_those_before_them() {
 fn what_is_announced_and_not_sent_takes_no_memory() {
     const SENT_BYTES: usize = 100;
     const COUNT: usize = 20;
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start_with(&[directory.path()], &REQUEST_LIMITS);
     let requests = running.broker().sockets.request_memory.budget();
     let begun: Vec<_> = (0..COUNT)
@@ -239,7 +239,7 @@ fn creation(client: &mut Client, name: &str) -> Vec<u8> {
 
 #[test]
 fn large_requests_to_the_controller_wait_for_memory_and_small_ones_do_not() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     // As much as one request may be long.
     let keys = [("socket.request.max.bytes", "1048576")];
     let running = Running::start_with(&[directory.path()], &keys);
@@ -295,7 +295,7 @@ fn describe_groups(count: usize) -> DescribeGroupsRequest<'static> {
 
 #[test]
 fn who_tries_an_answer_waits_for_nobody_in_another_lane() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let broker = running.broker();
     let spent = broker.sockets.answer_memory.spend();
@@ -318,7 +318,7 @@ fn who_tries_an_answer_waits_for_nobody_in_another_lane() {
 
 #[test]
 fn who_waits_for_answers_to_be_read_keeps_nobody_from_the_controller() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let most = [("socket.request.max.bytes", "100000")];
     let running = Running::start_with(&[directory.path()], &most);
     let spent = running.broker().sockets.answer_memory.spend();
@@ -355,7 +355,7 @@ fn who_waits_for_answers_to_be_read_keeps_nobody_from_the_controller() {
 #[test]
 fn settings_of_many_are_described_one_request_at_a_time() {
     const GROUP: i8 = 32;
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let names: Vec<String> = (0..257).map(|at| at.to_string()).collect();
     let describe = |count: usize| DescribeConfigsRequest {
@@ -391,7 +391,7 @@ fn settings_of_many_are_described_one_request_at_a_time() {
 fn who_has_waited_for_a_coordinator_looks_for_room_again() {
     use wire::messages::OffsetFetchRequest;
     use wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let mut client = running.connect();
     client.wait_for_coordinator("group");
@@ -418,7 +418,7 @@ fn who_has_waited_for_a_coordinator_looks_for_room_again() {
 /// Those who do not read hold up who asks for as much, and no other consumer.
 #[test]
 fn a_fetch_of_very_many_partitions_waits_for_room_and_others_do_not() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let mut client = running.connect();
     client.create_topic("topic", 1, &[]);

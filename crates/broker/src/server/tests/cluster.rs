@@ -151,7 +151,7 @@ fn metadata_of(client: &mut Client, version: i16) -> (Vec<String>, Vec<String>) 
 
 #[test]
 fn metadata_name_live_brokers_and_leaders_that_the_client_reaches() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = cluster(directory.path());
     let this = running.broker().node.id;
     let port = running.broker().sockets.listeners[0].address.port();
@@ -185,7 +185,7 @@ fn metadata_name_live_brokers_and_leaders_that_the_client_reaches() {
 
 #[test]
 fn every_live_broker_that_the_client_reaches_is_named_as_the_controller() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = cluster(directory.path());
     let this = running.broker().node.id;
     let mut client = running.connect();
@@ -201,7 +201,7 @@ fn every_live_broker_that_the_client_reaches_is_named_as_the_controller() {
 
 #[test]
 fn a_cluster_is_described_with_its_fenced_brokers_where_they_are_asked_for() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = cluster(directory.path());
     let mut client = running.connect();
     let mut described = |include_fenced_brokers| {
@@ -241,7 +241,7 @@ fn coordinators(client: &mut Client, key_type: i8, keys: &[&str]) -> Vec<String>
 
 #[test]
 fn coordinators_are_the_live_leaders_of_their_partitions() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = cluster(directory.path());
     let this = running.broker().node.id;
     let mut client = running.connect();
@@ -274,7 +274,7 @@ fn coordinators_are_the_live_leaders_of_their_partitions() {
 
 #[test]
 fn who_leads_is_told_to_those_who_are_wrong_about_it() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = cluster(directory.path());
     let mut client = running.connect();
     let records = batch(&["value"]);
@@ -325,7 +325,7 @@ fn who_leads_is_told_to_those_who_are_wrong_about_it() {
 
 #[test]
 fn fetches_of_what_is_elsewhere_are_told_the_leader() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = cluster(directory.path());
     let topic_id = running.broker().node.image().topics.id_of("topic").unwrap();
     let mut client = running.connect();
@@ -367,7 +367,7 @@ fn fetches_of_what_is_elsewhere_are_told_the_leader() {
 
 #[test]
 fn what_is_elsewhere_is_refused_as_such_and_what_is_nowhere_is_unknown() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = cluster(directory.path());
     let mut client = running.connect();
     let elsewhere = ErrorCode::NotLeaderOrFollower;
@@ -451,7 +451,7 @@ fn move_error(client: &mut Client, to: &Path, name: &str, index: i32) -> ErrorCo
 
 #[test]
 fn a_replica_that_follows_describes_its_producers() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = cluster(directory.path());
     let this = running.broker().node.id;
     take(
@@ -467,7 +467,7 @@ fn a_replica_that_follows_describes_its_producers() {
 
 #[test]
 fn topics_are_described_with_what_may_lead_them() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = cluster(directory.path());
     let eligible = Partition {
         isr: Vec::new(),
@@ -510,7 +510,7 @@ fn topics_are_described_with_what_may_lead_them() {
 
 #[test]
 fn reassignments_under_way_are_listed_whoever_leads() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = cluster(directory.path());
     let topic_id = running.broker().node.image().topics.id_of("topic").unwrap();
     let mut change = PartitionChange::of(topic_id, 2);

@@ -13,7 +13,7 @@ use metadata::{MetadataDelta, PartitionChange};
 /// A server with one thread for coordinators, and a partition of `__consumer_offsets` in each of two
 /// directories.
 pub(super) struct Apart {
-    _root: tempfile::TempDir,
+    _root: trials::Directory,
     pub(super) running: Running,
     /// A group in each partition.
     pub(super) groups: [String; 2],
@@ -22,7 +22,7 @@ pub(super) struct Apart {
 
 impl Apart {
     pub(super) fn start() -> Self {
-        let root = tempfile::tempdir().unwrap();
+        let root = trials::directory();
         let paths = ["one", "two"].map(|name| root.path().join(name));
         let keys = [
             ("offsets.topic.num.partitions", "2"),
@@ -138,7 +138,7 @@ fn what_a_client_has_asked_for_that_has_left_is_done() {
 /// What is said of a partition that is led comes by the queue of its log directory, which may be slow.
 #[test]
 fn what_is_led_that_was_left_meanwhile_is_not_here() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let mut client = running.connect();
     client.create_topic("topic", 1, &[]);
@@ -207,7 +207,7 @@ fn offsets_of_topics_that_came_with_the_leadership_are_not_those_of_deleted_ones
 /// To metadata without it, it would be a deleted one, which needs no marker.
 #[test]
 fn who_ends_transactions_knows_of_a_topic_before_its_log_is_there() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let broker = running.broker();
     let coordinators = broker.coordinators.clone();
@@ -223,7 +223,7 @@ fn who_ends_transactions_knows_of_a_topic_before_its_log_is_there() {
 /// A state that a mistake has left half changed is not what the log says.
 #[test]
 fn after_a_mistake_the_state_is_what_the_log_says_and_who_waits_asks_again() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let mut client = running.connect();
     client.create_topic("topic", 1, &[]);
@@ -261,7 +261,7 @@ fn after_a_mistake_the_state_is_what_the_log_says_and_who_waits_asks_again() {
 
 #[test]
 fn who_asks_when_nothing_is_decided_any_more_is_told_so() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let mut client = running.connect();
     client.wait_for_coordinator("group");
@@ -292,7 +292,7 @@ fn no_descriptor() -> storage::StorageError {
 /// Nobody waits for as long as descriptors lack, or for a flush that nobody makes.
 #[test]
 fn who_waits_for_a_flush_that_does_not_come_to_an_end_asks_again() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let keys = [("log.flush.interval.messages", "1")];
     let running = Running::start_with(&[directory.path()], &keys);
     let mut client = running.connect();

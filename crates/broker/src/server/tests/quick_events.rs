@@ -53,12 +53,12 @@ fn is_of_coordinators(name: &str) -> bool {
 struct Coordinating {
     running: Running,
     client: Client,
-    _directory: tempfile::TempDir,
+    _directory: trials::Directory,
 }
 
 impl Coordinating {
     fn start() -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = trials::directory();
         let running = Running::start(&[directory.path()]);
         let mut client = running.connect();
         client.create_topic("topic", 1, &[]);

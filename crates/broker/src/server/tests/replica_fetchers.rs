@@ -57,11 +57,11 @@ impl Pair {
     /// `topic` of so many partitions, led by the one and followed by the other, which is not in sync as far as is
     /// known.
     fn start(
-        directories: &[tempfile::TempDir; 2],
+        directories: &[trials::Directory; 2],
         partition_count: i32,
         more: &[(&str, &str)],
     ) -> Self {
-        let start = |directory: &tempfile::TempDir, id: &str| {
+        let start = |directory: &trials::Directory, id: &str| {
             // Each would wait for the other one, which does not follow its metadata, to take over.
             let alone = [("node.id", id), ("controlled.shutdown.enable", "false")];
             let more = [more, &alone].concat();
@@ -164,8 +164,8 @@ impl Pair {
     }
 }
 
-fn directories() -> [tempfile::TempDir; 2] {
-    [(); 2].map(|()| tempfile::tempdir().unwrap())
+fn directories() -> [trials::Directory; 2] {
+    [(); 2].map(|()| trials::directory())
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn partition(running: &Running) -> Arc<Partition> {
 
 #[test]
 fn what_nobody_leads_is_refused_and_its_groups_are_not_here_until_it_is_led_again() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let this = running.broker().node.id;
     let mut client = running.connect();
@@ -92,7 +92,7 @@ fn what_nobody_leads_is_refused_and_its_groups_are_not_here_until_it_is_led_agai
 
 #[test]
 fn who_waits_for_replicas_is_told_when_another_broker_leads() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let this = running.broker().node.id;
     let mut client = running.connect();
@@ -112,7 +112,7 @@ fn who_waits_for_replicas_is_told_when_another_broker_leads() {
 
 #[test]
 fn a_replica_that_is_elsewhere_leaves_and_one_that_comes_back_begins_anew() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let this = running.broker().node.id;
     let mut client = running.connect();
@@ -143,7 +143,7 @@ fn a_replica_that_is_elsewhere_leaves_and_one_that_comes_back_begins_anew() {
 /// What a follower has beyond what it knows to be replicated is not shown as replicated by a start.
 #[test]
 fn a_start_begins_with_the_high_watermark_that_a_follower_had() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let this = running.broker().node.id;
     let mut client = running.connect();

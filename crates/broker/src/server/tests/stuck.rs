@@ -40,7 +40,7 @@ impl StuckCall {
 /// Whoever has asked for the new one waits for its place, and the log of the old one does not come back.
 #[test]
 fn a_topic_whose_log_is_late_is_deleted_and_made_anew() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let (mut client, mut other) = (running.connect(), running.connect());
     client.create_topic("topic", 1, &[]);
@@ -79,7 +79,7 @@ fn a_topic_whose_log_is_late_is_deleted_and_made_anew() {
 /// A disk that does not answer is waited for as long as one that is late may be.
 #[test]
 fn a_topic_whose_log_is_stuck_is_made_anew_when_its_disk_answers() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let mut client = running.connect();
     client.create_topic("topic", 1, &[]);
@@ -100,13 +100,13 @@ fn a_topic_whose_log_is_stuck_is_made_anew_when_its_disk_answers() {
 
 /// A server with two log directories, the first of which has the metadata.
 pub(super) struct Two {
-    pub(super) root: tempfile::TempDir,
+    pub(super) root: trials::Directory,
     pub(super) running: Running,
 }
 
 impl Two {
     pub(super) fn start() -> Self {
-        let root = tempfile::tempdir().unwrap();
+        let root = trials::directory();
         let running = Running::start(&[&root.path().join("one"), &root.path().join("two")]);
         Self { root, running }
     }
@@ -226,7 +226,7 @@ fn a_partition_on_a_disk_that_is_late_is_waited_for() {
 
 /// A server with log directories that answer, and one that does not, which a partition waits for.
 struct Waiting {
-    _root: tempfile::TempDir,
+    _root: trials::Directory,
     running: Running,
     release: mpsc::Sender<()>,
     creating: std::thread::JoinHandle<()>,
@@ -234,7 +234,7 @@ struct Waiting {
 
 impl Waiting {
     fn start() -> Self {
-        let root = tempfile::tempdir().unwrap();
+        let root = trials::directory();
         let paths = ["one", "two", "three", "four"].map(|name| root.path().join(name));
         let running = Running::start(&paths.each_ref().map(|path| &**path));
         let broker = running.broker();
@@ -346,7 +346,7 @@ fn a_partition_that_could_not_be_made_is_made_where_it_is_wanted() {
 
 #[test]
 fn what_a_log_that_is_stuck_is_to_be_told_is_kept_once() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let mut client = running.connect();
     client.create_topic("topic", 1, &[]);
@@ -369,7 +369,7 @@ fn what_a_log_that_is_stuck_is_to_be_told_is_kept_once() {
 /// What a panic leaves of a log is set aside when its name is needed.
 #[test]
 fn work_that_panics_holds_up_nothing_and_frees_its_names() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let broker = running.broker();
     let name = TopicPartition::new("topic", 0);
@@ -424,7 +424,7 @@ fn a_log_that_is_stuck_keeps_no_other_from_being_compacted() {
 /// The log of its group is in a call that is stuck.
 #[test]
 fn a_topic_is_deleted_while_a_group_is_stuck_that_has_offsets_of_it() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let mut client = running.connect();
     client.create_topic("topic", 1, &[]);
@@ -446,7 +446,7 @@ fn a_topic_is_deleted_while_a_group_is_stuck_that_has_offsets_of_it() {
 /// Nothing is noted for a shard that nobody will ask, and no more than a bound for one that is stuck.
 #[test]
 fn deleted_topics_are_not_noted_for_groups_that_cannot_be_loaded() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let mut client = running.connect();
     client.wait_for_coordinator("group");

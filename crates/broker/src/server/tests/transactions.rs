@@ -14,7 +14,7 @@ fn state(running: &Running, id: &str) -> TransactionState {
 
 #[test]
 fn a_completion_that_is_refused_is_tried_again() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let mut client = running.connect();
     client.create_topic("topic", 1, &[]);
@@ -46,7 +46,7 @@ fn a_completion_that_is_refused_is_tried_again() {
 /// Else the ends under way, which leave when they are complete, could hold what they need for that.
 #[test]
 fn an_end_whose_markers_take_long_holds_no_room() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let mut client = running.connect();
     client.create_topic("topic", 1, &[]);
@@ -71,7 +71,7 @@ fn an_end_whose_markers_take_long_holds_no_room() {
 /// A marker that is written twice could end the next transaction.
 #[test]
 fn an_end_that_is_under_way_while_its_coordinator_is_loaded_again_is_not_begun_twice() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let mut client = running.connect();
     client.create_topic("topic", 1, &[]);
@@ -106,7 +106,7 @@ fn an_end_that_is_under_way_while_its_coordinator_is_loaded_again_is_not_begun_t
 /// It has been decided, and nobody may ask again.
 #[test]
 fn an_end_whose_answer_was_refused_goes_on_when_it_is_durable() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let keys = [("log.flush.interval.messages", "1")];
     let running = Running::start_with(&[directory.path()], &keys);
     let mut client = running.connect();
@@ -129,7 +129,7 @@ fn an_end_whose_answer_was_refused_goes_on_when_it_is_durable() {
 #[test]
 fn an_end_whose_answer_was_refused_goes_on_though_nobody_asks_again() {
     for is_flushed_by_another in [false, true] {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = trials::directory();
         let keys = [
             ("log.flush.interval.messages", "1"),
             ("transaction.state.log.num.partitions", "1"),
@@ -160,7 +160,7 @@ fn an_end_whose_answer_was_refused_goes_on_though_nobody_asks_again() {
 /// The first transaction wrote to a log that is stuck.
 #[test]
 fn a_transaction_is_out_of_time_whatever_another_one_waits_for() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let keys = [
         ("transaction.state.log.num.partitions", "1"),
         (

@@ -98,7 +98,7 @@ fn masked_address(running: &Running) -> SocketAddr {
 
 #[test]
 fn whatever_its_bytes_pass_through_a_connection_is_served() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let mut client = Client::connect(masked_address(&running));
     client.create_topic("topic", 1, &[]);

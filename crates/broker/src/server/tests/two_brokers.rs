@@ -100,7 +100,7 @@ impl Brokers {
 
 #[test]
 fn a_transaction_ends_in_the_partitions_of_both_brokers() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let mut brokers = Brokers::start(directory.path(), ONE);
     let mut producer = TransactionalProducer::init(&mut brokers.client_of_one, "id");
     for (committed, expected) in [
@@ -132,7 +132,7 @@ fn a_transaction_ends_in_the_partitions_of_both_brokers() {
 /// What a client's version adds itself the coordinator is asked about, and vouches for only then.
 #[test]
 fn a_batch_is_verified_with_the_coordinator_on_the_other_broker() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let mut brokers = Brokers::start(directory.path(), ONE);
     let producer = TransactionalProducer::init(&mut brokers.client_of_one, "id");
     let client = &mut brokers.client_of_two;
@@ -163,7 +163,7 @@ fn a_batch_is_verified_with_the_coordinator_on_the_other_broker() {
 
 #[test]
 fn a_coordinator_that_is_not_reached_is_asked_again_by_the_producer() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let mut brokers = Brokers::start(directory.path(), ONE);
     let producer = TransactionalProducer::init(&mut brokers.client_of_one, "id");
     let nowhere = registration_at(ONE, false, ("PLAINTEXT", "127.0.0.1", 1));
@@ -200,7 +200,7 @@ fn a_coordinator_that_is_not_reached_is_asked_again_by_the_producer() {
 #[test]
 fn a_partition_without_a_leader_has_its_marker_when_it_has_one_and_one_that_is_deleted_needs_none()
 {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let mut brokers = Brokers::start(directory.path(), ONE);
     let mut producer = TransactionalProducer::init(&mut brokers.client_of_one, "id");
     let begin = |brokers: &mut Brokers, producer: &TransactionalProducer| {
@@ -228,7 +228,7 @@ fn a_partition_without_a_leader_has_its_marker_when_it_has_one_and_one_that_is_d
 
 #[test]
 fn markers_are_sent_again_until_the_broker_is_there_and_to_whoever_leads_by_then() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let mut brokers = Brokers::start(directory.path(), ONE);
     let mut producer = TransactionalProducer::init(&mut brokers.client_of_one, "id");
     producer.produce_soon(&mut brokers.client_of_two, ("topic", 1), 0, "value");
@@ -262,7 +262,7 @@ fn markers_are_sent_again_until_the_broker_is_there_and_to_whoever_leads_by_then
 /// A broker that accepts connections and says nothing.
 #[test]
 fn whoever_leads_now_is_asked_though_the_one_before_has_not_answered() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let mut brokers = Brokers::start(directory.path(), ONE);
     let mut producer = TransactionalProducer::init(&mut brokers.client_of_one, "id");
     producer.produce_soon(&mut brokers.client_of_two, ("topic", 1), 0, "value");
@@ -294,7 +294,7 @@ fn whoever_leads_now_is_asked_though_the_one_before_has_not_answered() {
 
 #[test]
 fn offsets_are_committed_in_a_group_of_the_other_broker() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let mut brokers = Brokers::start(directory.path(), TWO);
     let mut producer = TransactionalProducer::init(&mut brokers.client_of_one, "id");
     brokers.client_of_two.wait_for_coordinator("group");
@@ -328,7 +328,7 @@ fn several_transactions_are_asked_about_at_once() {
     use wire::messages::add_partitions_to_txn_request::{
         AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction,
     };
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let mut brokers = Brokers::start(directory.path(), ONE);
     let client = &mut brokers.client_of_one;
     let producers = ["a", "b", "c"].map(|id| TransactionalProducer::init(client, id));

@@ -8,20 +8,20 @@ use std::path::PathBuf;
 /// Two log directories, and the metadata of a topic of one partition whose log was never made, as after
 /// a crash.
 struct Unmade {
-    _root: tempfile::TempDir,
+    _root: trials::Directory,
     one: PathBuf,
     two: PathBuf,
 }
 
 impl Unmade {
     fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
+        let root = trials::directory();
         let [one, two] = ["one", "two"].map(|name| root.path().join(name));
         Self::after(root, one, two)
     }
 
     /// The same; these directories may have been used before.
-    fn after(root: tempfile::TempDir, one: PathBuf, two: PathBuf) -> Self {
+    fn after(root: trials::Directory, one: PathBuf, two: PathBuf) -> Self {
         let running = Running::start(&[&one, &two]);
         for _ in 0..1000 {
             let source = std::io::Error::from_raw_os_error(28);
@@ -68,7 +68,7 @@ fn produced(running: &Running) -> ErrorCode {
 
 #[test]
 fn a_partition_that_was_not_made_is_not_in_a_directory_that_was_taken_out_before() {
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let [one, two, three] = ["one", "two", "three"].map(|name| root.path().join(name));
     let running = Running::start(&[&one, &two, &three]);
     let mut client = running.connect();
@@ -206,7 +206,7 @@ fn a_partition_that_may_be_in_a_directory_that_has_failed_is_made_nowhere_withou
 
 #[test]
 fn of_two_logs_that_the_metadata_do_not_know_the_one_with_records_stays() {
-    let root = tempfile::tempdir().unwrap();
+    let root = trials::directory();
     let [one, two] = ["one", "two"].map(|name| root.path().join(name));
     let running = Running::start(&[&one, &two]);
     let broker = running.broker().clone();

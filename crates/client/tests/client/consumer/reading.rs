@@ -247,7 +247,7 @@ fn reset_policies() {
 
 #[test]
 fn reading_goes_on_after_the_server_restarts() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let port = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()

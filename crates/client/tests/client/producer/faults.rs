@@ -9,7 +9,7 @@ use testkit::TestServer;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn records_survive_a_restart_of_the_server() {
     const COUNT: usize = 400;
-    let directory = tempfile::tempdir().unwrap();
+    let directory = trials::directory();
     let mut server = TestServer::start_in(directory.path(), &[]).unwrap();
     server.connect().create_topic("topic", 1, &[]);
     let address = server.address();

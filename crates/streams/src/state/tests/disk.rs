@@ -277,7 +277,7 @@ fn what_was_restored_by_tables_outlives_a_crash() {
 
 #[test]
 fn a_directory_that_cannot_be_made_is_an_error_that_names_the_store() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = trials::directory();
     let path = directory.path().join("task");
     std::fs::write(&path, "a file").expect("written");
     let error = open(&path).expect_err("it is a file").to_string();
@@ -325,7 +325,7 @@ fn a_store_of_another_layout_is_told() {
         ),
     ];
     for (before, after, expected) in cases {
-        let directory = tempfile::tempdir().expect("a temporary directory");
+        let directory = trials::directory();
         let build = |builder: &dyn StoreBuilder| {
             let mut building = World::new(0).building(true);
             let path = directory.path().to_path_buf();

@@ -46,16 +46,16 @@ pub(super) const VARIANTS: [Variant; 6] = {
 pub(super) struct World {
     pub(super) context: TaskContext,
     pub(super) storage: TaskStorage,
-    directory: tempfile::TempDir,
+    directory: trials::Directory,
 }
 
 impl World {
     pub(super) fn new(cache_bytes: usize) -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory");
+        let directory = trials::directory();
         Self::in_directory(directory, cache_bytes)
     }
 
-    fn in_directory(directory: tempfile::TempDir, cache_bytes: usize) -> Self {
+    fn in_directory(directory: trials::Directory, cache_bytes: usize) -> Self {
         Self {
             context: context(),
             storage: storage(directory.path(), cache_bytes),
@@ -120,9 +120,9 @@ fn context() -> TaskContext {
 
 /// The files as they are at one moment, which is what a crash leaves. Threads of the store merge tables meanwhile, so
 /// files are copied again until none has changed.
-pub(super) fn copy_of(from: &Path) -> tempfile::TempDir {
+pub(super) fn copy_of(from: &Path) -> trials::Directory {
     for _ in 0..1000 {
-        let copy = tempfile::tempdir().expect("a temporary directory");
+        let copy = trials::directory();
         let before = stamps(from);
         let is_copied = copy_files(from, copy.path()).is_ok();
         if is_copied && before.is_ok() && before.ok() == stamps(from).ok() {
