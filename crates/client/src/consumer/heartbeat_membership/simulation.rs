@@ -1,9 +1,11 @@
 //! Several members against a model of their coordinator, under lost requests and answers, members
 //! that come, go, crash and are expelled: no partition has two owners at a time, and in the end each
-//! has one.
+//! has one. So for consumer groups, and for the active tasks of streams groups.
 
+use super::script::Scripted;
 use super::*;
 use crate::cluster::Random;
+use crate::consumer::streams_group::{StreamsSubtopology, StreamsTasks, StreamsTopology};
 use std::collections::BTreeMap;
 
 const MEMBERS: usize = 4;
@@ -14,28 +16,99 @@ fn id_of(topic: usize) -> Uuid {
     Uuid::from_u128(topic as u128 + 1)
 }
 
-/// A partition by the index of its topic.
+/// A partition by the index of its topic, which is also that of the sub-topology that reads it.
 type Place = (usize, i32);
 
-fn places(assignment: &Assignment) -> BTreeSet<Place> {
-    let topics = 0..TOPICS.len();
-    topics
-        .flat_map(|topic| {
-            let partitions = assignment.get(&id_of(topic)).into_iter().flatten();
-            partitions.map(move |partition| (topic, *partition))
-        })
-        .collect()
+/// What worlds of one kind of group have of their own.
+trait Simulated: Scripted {
+    /// Whether Apache Kafka's coordinator tells the assignment again to a member that tells everything again.
+    const IS_TOLD_AGAIN: bool;
+
+    /// A member that wants to read all topics.
+    fn member(settings: HeartbeatSettings, now_ms: i64) -> HeartbeatMembership<Self>;
+
+    fn places(assignment: &Self::Assignment) -> BTreeSet<Place>;
+
+    fn assignment(places: &BTreeSet<Place>) -> Self::Assignment;
+
+    /// Tells what the metadata have of the topics, if they have anything.
+    fn learn(member: &mut HeartbeatMembership<Self>, is_known: bool);
 }
 
-fn assignment(places: &BTreeSet<Place>) -> Assignment {
-    let mut assignment = Assignment::new();
-    for (topic, partition) in places {
-        assignment
-            .entry(id_of(*topic))
-            .or_default()
-            .insert(*partition);
+impl Simulated for ConsumerGroup {
+    const IS_TOLD_AGAIN: bool = true;
+
+    fn member(settings: HeartbeatSettings, now_ms: i64) -> HeartbeatMembership {
+        let mut member = HeartbeatMembership::new(settings, now_ms);
+        member.subscribe(Interest::Topics(TOPICS.map(str::to_owned).into()));
+        member
     }
-    assignment
+
+    fn places(assignment: &Assignment) -> BTreeSet<Place> {
+        let topics = 0..TOPICS.len();
+        topics
+            .flat_map(|topic| {
+                let partitions = assignment.get(&id_of(topic)).into_iter().flatten();
+                partitions.map(move |partition| (topic, *partition))
+            })
+            .collect()
+    }
+
+    fn assignment(places: &BTreeSet<Place>) -> Assignment {
+        let mut assignment = Assignment::new();
+        for (topic, partition) in places {
+            let partitions = assignment.entry(id_of(*topic)).or_default();
+            partitions.insert(*partition);
+        }
+        assignment
+    }
+
+    fn learn(member: &mut HeartbeatMembership, is_known: bool) {
+        member.handle_names(|id| {
+            let topic = (0..TOPICS.len()).find(|topic| id_of(*topic) == id)?;
+            is_known.then(|| TOPICS[topic].to_owned())
+        });
+    }
+}
+
+impl Simulated for StreamsGroup {
+    const IS_TOLD_AGAIN: bool = false;
+
+    fn member(settings: HeartbeatSettings, now_ms: i64) -> HeartbeatMembership<Self> {
+        let subtopologies = (0..TOPICS.len()).map(|topic| StreamsSubtopology {
+            id: topic.to_string(),
+            source_topics: vec![TOPICS[topic].to_owned()],
+            ..StreamsSubtopology::default()
+        });
+        let topology = StreamsTopology {
+            epoch: 0,
+            subtopologies: subtopologies.collect(),
+        };
+        HeartbeatMembership::of_streams_group(settings, topology, now_ms)
+    }
+
+    fn places(tasks: &StreamsTasks) -> BTreeSet<Place> {
+        let subtopologies = 0..TOPICS.len();
+        subtopologies
+            .flat_map(|index| {
+                let partitions = tasks.active.get(&index.to_string()).into_iter().flatten();
+                partitions.map(move |partition| (index, *partition))
+            })
+            .collect()
+    }
+
+    fn assignment(places: &BTreeSet<Place>) -> StreamsTasks {
+        let mut tasks = StreamsTasks::default();
+        for (subtopology, partition) in places {
+            let partitions = tasks.active.entry(subtopology.to_string()).or_default();
+            partitions.insert(*partition);
+        }
+        tasks
+    }
+
+    fn learn(member: &mut HeartbeatMembership<Self>, is_known: bool) {
+        member.handle_counts(|_| is_known.then_some(PARTITIONS));
+    }
 }
 
 /// A member as the coordinator knows it.
@@ -76,7 +149,11 @@ impl Coordinator {
         }
     }
 
-    fn heartbeat(&mut self, beat: &Heartbeat, random: &mut Random) -> HeartbeatAnswer {
+    fn heartbeat<P: Simulated>(
+        &mut self,
+        beat: &Heartbeat<P>,
+        random: &mut Random,
+    ) -> HeartbeatAnswer<P> {
         if beat.member_epoch < JOIN_EPOCH {
             if self.members.remove(&beat.member_id).is_some() {
                 self.assign(random);
@@ -85,11 +162,8 @@ impl Coordinator {
         }
         if beat.member_epoch == JOIN_EPOCH {
             assert!(beat.interest.is_some() && beat.rebalance_timeout_ms.is_some());
-            assert_eq!(
-                beat.owned,
-                Some(Assignment::new()),
-                "who joins owns nothing"
-            );
+            let owned = beat.owned.as_ref().map(P::places);
+            assert_eq!(owned, Some(BTreeSet::new()), "who joins owns nothing");
             self.members
                 .insert(beat.member_id.clone(), Known::default());
             self.assign(random);
@@ -97,7 +171,7 @@ impl Coordinator {
         let Some(known) = self.members.get(&beat.member_id) else {
             return HeartbeatAnswer::Refused(ErrorCode::UnknownMemberId);
         };
-        let owned = beat.owned.as_ref().map(places);
+        let owned = beat.owned.as_ref().map(P::places);
         if beat.member_epoch != known.epoch {
             let is_late = beat.member_epoch == known.previous_epoch
                 && owned
@@ -107,23 +181,28 @@ impl Coordinator {
                 return HeartbeatAnswer::Refused(ErrorCode::FencedMemberEpoch);
             }
         }
-        let is_full = beat.rebalance_timeout_ms.is_some();
+        let is_told = beat.member_epoch == JOIN_EPOCH
+            || P::IS_TOLD_AGAIN && beat.rebalance_timeout_ms.is_some();
         let before = known.assigned.clone();
         self.reconcile(&beat.member_id, owned);
         let known = &self.members[&beat.member_id];
-        let is_changed = is_full || known.assigned != before;
+        let is_changed = is_told || known.assigned != before;
         let epoch = known.epoch;
-        let assigned = is_changed.then(|| assignment(&known.assigned));
+        let assigned = is_changed.then(|| P::assignment(&known.assigned));
         self.accept(epoch, assigned)
     }
 
-    fn accept(&self, member_epoch: i32, assignment: Option<Assignment>) -> HeartbeatAnswer {
+    fn accept<P: Simulated>(
+        &self,
+        member_epoch: i32,
+        assignment: Option<P::Assignment>,
+    ) -> HeartbeatAnswer<P> {
         HeartbeatAnswer::Accepted {
             member_id: None,
             member_epoch,
             heartbeat_interval_ms: 1_000,
             assignment,
-            news: (),
+            news: P::no_news(),
         }
     }
 
@@ -160,27 +239,27 @@ impl Coordinator {
     }
 }
 
-struct World {
+struct World<P: Simulated> {
     random: Random,
     now_ms: i64,
     coordinator: Coordinator,
-    members: Vec<Option<HeartbeatMembership>>,
+    members: Vec<Option<HeartbeatMembership<P>>>,
     /// Answers on their way.
-    inbox: Vec<Option<HeartbeatAnswer>>,
+    inbox: Vec<Option<HeartbeatAnswer<P>>>,
     owners: BTreeMap<TopicPartition, usize>,
     fault_percent: usize,
     next_id: u32,
     assigned_count: usize,
 }
 
-impl World {
+impl<P: Simulated> World<P> {
     fn new(seed: u64) -> Self {
         Self {
             random: Random::from_seed(seed),
             now_ms: 0,
             coordinator: Coordinator::default(),
             members: (0..MEMBERS).map(|_| None).collect(),
-            inbox: vec![None; MEMBERS],
+            inbox: (0..MEMBERS).map(|_| None).collect(),
             owners: BTreeMap::new(),
             fault_percent: 12,
             next_id: 0,
@@ -217,9 +296,7 @@ impl World {
             remote_assignor: None,
             rack_id: None,
         };
-        let mut member = HeartbeatMembership::new(settings, self.now_ms);
-        member.subscribe(Interest::Topics(TOPICS.map(str::to_owned).into()));
-        self.members[index] = Some(member);
+        self.members[index] = Some(P::member(settings, self.now_ms));
         self.inbox[index] = None;
     }
 
@@ -253,7 +330,7 @@ impl World {
         member.leave();
         if let Some(MemberRequest::Heartbeat(beat)) = member.poll_request(self.now_ms) {
             assert!(beat.member_epoch < JOIN_EPOCH);
-            self.coordinator.heartbeat(&beat, &mut self.random);
+            let _answer = self.coordinator.heartbeat(&beat, &mut self.random);
         }
         // It may have been a member without knowing.
         self.crash(index);
@@ -290,22 +367,19 @@ impl World {
         if let (Some(member), Some(answer)) = (&mut self.members[index], self.inbox[index].take()) {
             member.handle_answer(answer, self.now_ms);
         }
-        self.learn_names(index);
+        self.learn(index);
     }
 
-    fn learn_names(&mut self, index: usize) {
+    fn learn(&mut self, index: usize) {
         let is_known = !self.is_faulty();
         if let Some(member) = &mut self.members[index] {
-            member.handle_names(|id| {
-                let topic = (0..TOPICS.len()).find(|topic| id_of(*topic) == id)?;
-                is_known.then(|| TOPICS[topic].to_owned())
-            });
+            P::learn(member, is_known);
         }
     }
 
     /// What the application does within a poll.
     fn act(&mut self, index: usize) {
-        self.learn_names(index);
+        self.learn(index);
         let Some(member) = &mut self.members[index] else {
             return;
         };
@@ -378,12 +452,14 @@ impl World {
     }
 }
 
-#[test]
-fn no_partition_has_two_owners_and_in_the_end_each_has_one() {
+/// Lives so many lives.
+fn simulate<P: Simulated>(lives: u64) {
     let mut assigned_count = 0;
-    for seed in trials::seeds(0..300) {
+    let seeds = trials::seeds(0..lives);
+    let wanted_count = lives as usize * 35;
+    for seed in seeds {
         let lived = std::panic::catch_unwind(|| {
-            let mut world = World::new(seed);
+            let mut world = World::<P>::new(seed);
             for _ in 0..1_500 {
                 world.step();
             }
@@ -396,7 +472,17 @@ fn no_partition_has_two_owners_and_in_the_end_each_has_one() {
         }
     }
     assert!(
-        assigned_count > 10_000,
+        assigned_count > wanted_count,
         "only {assigned_count} partitions were assigned"
     );
+}
+
+#[test]
+fn no_partition_has_two_owners_and_in_the_end_each_has_one() {
+    simulate::<ConsumerGroup>(300);
+}
+
+#[test]
+fn no_task_is_active_twice_and_in_the_end_each_is_somewhere() {
+    simulate::<StreamsGroup>(300);
 }
