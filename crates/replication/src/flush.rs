@@ -5,6 +5,9 @@
 //!   append, `flush.messages` reached ──> a flush is due: the high watermark stays
 //!   flush_up_to ──> files synced ──────> the high watermark follows, whoever waits goes on
 //! ```
+//!
+//! A flush stays due when the role changes: who has appended as a follower and leads now shows no more than is durable,
+//! and who has led tells its next leader of no more.
 
 use crate::log_state::LogState;
 use crate::partition::Partition;
@@ -23,6 +26,17 @@ impl<D: Disk> State<D> {
     /// Whether a flush that is due has not ended.
     pub(crate) fn awaits_flush(&self) -> bool {
         self.flushed_end_offset() < self.flush_due_end
+    }
+
+    /// A flush is due of all that is in the log, which is open.
+    pub(crate) fn note_flush_due(&mut self) {
+        self.flush_due_end = self.open_log().last_batch_end_offset();
+    }
+
+    /// What was above the end of the log, which is open, is gone, and no flush of it is due any more.
+    pub(crate) fn bound_flush_due(&mut self) {
+        let end = self.open_log().last_batch_end_offset();
+        self.flush_due_end = self.flush_due_end.min(end);
     }
 }
 

@@ -11,6 +11,9 @@
 //! Each call names the epoch of the leader whose word it is. Whether this broker still follows in that epoch is
 //! looked at under the lock of the log: what an earlier leader has said changes nothing any more.
 //!
+//! Where `flush.messages` asks for a flush ([`Partition::awaits_flush`]), it is to end before a leader is told by a fetch
+//! that the records are here: the same one by the next fetch, another one by its first.
+//!
 //! A truncation is durable when it returns. The recovery point in the log directory's checkpoint may lie above the
 //! new end until the caller has written that, which comes before the next append.
 
@@ -55,8 +58,6 @@ pub struct FetchedRecords<'a> {
 pub struct Followed {
     /// Where to go on; `None` where that is as before.
     pub position: Option<FetchPosition>,
-    /// `flush.messages` asks for a flush, before the leader is told by the next fetch that the records are here.
-    pub is_flush_due: bool,
 }
 
 /// Why a follower did not do what its leader's answer asks for.
@@ -154,6 +155,9 @@ impl<D: Disk> State<D> {
         // Before: while the log is cut, nobody is let to what is not there any more.
         self.high_watermark = self.high_watermark.min(offset);
         let truncated = self.log().truncate_to(offset, now_ms);
+        if truncated.is_ok() {
+            self.bound_flush_due();
+        }
         self.follow_high_watermark(self.high_watermark);
         truncated.map(drop)
     }
@@ -161,6 +165,9 @@ impl<D: Disk> State<D> {
     /// Begins anew at `offset`, with nothing.
     fn restart(&mut self, offset: i64, now_ms: i64) -> Result<(), TruncateError> {
         let restarted = self.log().restart_at(offset, now_ms);
+        if restarted.is_ok() {
+            self.bound_flush_due();
+        }
         self.follow_high_watermark(self.high_watermark);
         restarted
     }
@@ -181,11 +188,16 @@ impl<D: Disk> State<D> {
         fetched: &FetchedRecords<'_>,
         now_ms: i64,
     ) -> Result<Followed, FollowError> {
-        let (mut is_flush_due, mut is_cut) = (false, false);
+        let mut is_cut = false;
         if !fetched.records.is_empty() {
             let (records, epoch) = (fetched.records, fetched.leader_epoch);
-            match self.log().append_as_follower(records, epoch, now_ms) {
-                Ok(appended) => (is_flush_due, is_cut) = (appended.is_flush_due, appended.is_cut),
+            let appended = self.log().append_as_follower(records, epoch, now_ms);
+            // Where a batch is refused, too: what came before it has been taken.
+            if self.open_log().is_flush_due_by_count() {
+                self.note_flush_due();
+            }
+            match appended {
+                Ok(appended) => is_cut = appended.is_cut,
                 Err(error) => return Err(FollowError::invalid(error, self)),
             }
         }
@@ -198,10 +210,8 @@ impl<D: Disk> State<D> {
                 self.log().advance_log_start_offset(start)?;
             }
         }
-        Ok(Followed {
-            position: Some(self.fetch_position()),
-            is_flush_due,
-        })
+        let position = Some(self.fetch_position());
+        Ok(Followed { position })
     }
 }
 
@@ -270,10 +280,7 @@ impl<D: Disk> Partition<D> {
             state.follow_high_watermark(fetched.high_watermark);
             drop(state);
             self.host.note_change();
-            return Ok(Followed {
-                position: None,
-                is_flush_due: false,
-            });
+            return Ok(Followed { position: None });
         }
         if let Some(start) = state.straddled_start(fetched.records) {
             self.note_truncation();

@@ -265,6 +265,11 @@ impl<D: Disk> Partition<D> {
         self.published.flushed_end_offset()
     }
 
+    /// Whether a flush that is due has not ended. Waits for nobody, as these.
+    pub fn awaits_flush(&self) -> bool {
+        self.published.awaits_flush()
+    }
+
     /// Whether a write has failed.
     pub fn is_failed(&self) -> bool {
         self.published.is_failed() || self.published.is_failing_at(self.directory_index())
@@ -452,7 +457,7 @@ impl<D: Disk> Partition<D> {
         let changed: &mut State<D> = &mut state;
         let appended = changed.log().append_as_leader(batch, options)?;
         if appended.is_flush_due {
-            changed.flush_due_end = changed.log_end_offset();
+            changed.note_flush_due();
         }
         if let Some(in_sync) = &mut changed.in_sync
             && !appended.is_duplicate

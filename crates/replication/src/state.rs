@@ -29,7 +29,7 @@ pub(crate) struct State<D: Disk> {
     /// What is known of the followers, where this broker leads and has some.
     pub(crate) in_sync: Option<Box<InSync>>,
     pub(crate) high_watermark: i64,
-    /// The end of the last append that a flush was due with.
+    /// The end of the last append that a flush was due with, whatever this broker was to the partition then.
     pub(crate) flush_due_end: i64,
     /// How often the log has become idle.
     pub(crate) idle_count: u32,
@@ -49,6 +49,7 @@ pub(crate) struct Published {
     pub(crate) log_end_offset: Progress,
     pub(crate) high_watermark: Progress,
     flushed_end_offset: AtomicI64,
+    flush_due_end: AtomicI64,
     /// See [`Leadership`].
     leadership: AtomicU32,
     is_failed: AtomicBool,
@@ -75,6 +76,8 @@ impl Published {
         };
         self.flushed_end_offset
             .store(flushed_end_offset, Ordering::Release);
+        self.flush_due_end
+            .store(state.flush_due_end, Ordering::Release);
         self.is_failed
             .store(is_failed || state.is_failed, Ordering::Release);
         self.leadership.store(state.leadership.0, Ordering::Release);
@@ -94,6 +97,10 @@ impl Published {
 
     pub(crate) fn flushed_end_offset(&self) -> i64 {
         self.flushed_end_offset.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn awaits_flush(&self) -> bool {
+        self.flushed_end_offset() < self.flush_due_end.load(Ordering::Acquire)
     }
 
     pub(crate) fn leadership(&self) -> Leadership {

@@ -104,10 +104,13 @@ fn remove(logs: &Arc<Logs>, delta: &MetadataDelta, removed: &[RoleChange]) {
         };
         for change in of_topic {
             leave(logs, &topic, change);
-            logs.unfollow(change.key);
         }
         let indexes = of_topic.iter().map(|change| change.key.1).collect();
         let partitions = topic.remove_all(&indexes).into_iter();
+        // Once it is hosted no more: news of its role may be on their way to a fetcher.
+        for change in of_topic {
+            logs.unfollow(change.key);
+        }
         gone.extend(partitions.map(|partition| (topic.clone(), partition)));
     }
     let deleted: Vec<&Topic> = delta.deleted_topics().map(|topic| &**topic).collect();

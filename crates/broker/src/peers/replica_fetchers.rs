@@ -20,6 +20,7 @@ use crate::logs::{FollowerListener, Logs};
 use crate::peers::connections::PeerConnections;
 use crate::peers::endpoints::{PeerNode, broker_node};
 use crate::scheduling::clock::now_ms;
+use crate::scheduling::off_workers::off_workers;
 use crate::settings::replication_throttle::{ReplicationThrottle, ThrottledEnd};
 use config::ServerConfig;
 use fetcher::{Command, Fetcher};
@@ -54,8 +55,10 @@ struct Known {
 }
 
 /// With which fetcher a partition is, and in which epoch of its leader.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 struct Assigned {
+    /// A replica that has come back has the key of the one that has gone, of which there may be news yet.
+    partition: Weak<Partition>,
     fetcher: FetcherId,
     leader_epoch: LeaderEpoch,
 }
@@ -230,19 +233,35 @@ impl ReplicaFetchers {
             leader_epoch,
         } = *role
         else {
-            return self.known.lock().remove(partition.key());
+            return self.known.lock().release(partition);
         };
         if leader.is_none() || leader == logs.node.id {
-            return self.known.lock().remove(partition.key());
+            return self.known.lock().release(partition);
         }
         match partition.begin_following(leader_epoch, now_ms()) {
+            // The first fetch would tell the leader of what is not durable.
+            Ok(_) if partition.awaits_flush() => self.follow_once_durable(logs, partition),
             Ok(position) => self.add(&logs, partition, (leader, leader_epoch), position),
             Err(FollowError::NotFollower) => {}
             Err(error) => {
-                self.known.lock().remove(partition.key());
+                self.known.lock().release(partition);
                 fetcher::report(&logs, partition, &error);
             }
         }
+    }
+
+    /// Follows as the role is by then, once what `flush.messages` asks for is durable.
+    fn follow_once_durable(self: &Arc<Self>, logs: Arc<Logs>, partition: &Arc<Partition>) {
+        self.known.lock().release(partition);
+        let (this, partition) = (self.clone(), partition.clone());
+        let runtime = logs.node.runtime.clone();
+        runtime.spawn(async move {
+            if fetcher::flush_due(&logs, &partition).await {
+                let follow = move || off_workers(|| this.take_role(&partition));
+                // A panic has been told of.
+                let _ = tokio::task::spawn_blocking(follow).await;
+            }
+        });
     }
 
     fn add(
@@ -255,26 +274,34 @@ impl ReplicaFetchers {
         let key = partition.key();
         let is_throttled = self.throttle.has(partition.topic(), key.1);
         let mut known = self.known.lock();
+        // Who lets go of a partition hosts it no more, and takes it out of its fetcher afterwards.
+        if !is_hosted(logs, partition) {
+            return known.release(partition);
+        }
         if known.is_stopping && !is_in_sync(&self.image.read(), key, logs.node.id) {
             return known.remove(key);
         }
         let number = fetcher_number(partition.topic(), partition.index(), known.fetcher_count);
+        let fetcher = (leader, number);
+        if let Some(before) = known.assigned.get(&key) {
+            let is_same = before.is_of(partition);
+            if is_same && before.leader_epoch > leader_epoch {
+                return;
+            }
+            if !is_same || before.fetcher != fetcher {
+                known.remove(key);
+            }
+        }
         let assigned = Assigned {
-            fetcher: (leader, number),
+            partition: Arc::downgrade(partition),
+            fetcher,
             leader_epoch,
         };
-        let before = known.assigned.get(&key).copied();
-        if before.is_some_and(|before| before.leader_epoch > leader_epoch) {
-            return;
-        }
-        if before.is_some_and(|before| before.fetcher != assigned.fetcher) {
-            known.remove(key);
-        }
         known.assigned.insert(key, assigned);
         let fetcher = known
             .fetchers
-            .entry(assigned.fetcher)
-            .or_insert_with(|| Fetcher::start(logs, self, assigned.fetcher));
+            .entry(fetcher)
+            .or_insert_with(|| Fetcher::start(logs, self, fetcher));
         fetcher.tell(Command::Add(Box::new(FollowedPartition {
             replica: partition.clone(),
             topic_id: key.0,
@@ -287,7 +314,21 @@ impl ReplicaFetchers {
     }
 }
 
+impl Assigned {
+    fn is_of(&self, partition: &Arc<Partition>) -> bool {
+        std::ptr::eq(self.partition.as_ptr(), Arc::as_ptr(partition))
+    }
+}
+
 impl Known {
+    /// Takes a partition out of its fetcher, if it is that one and none that has come in its place.
+    fn release(&mut self, partition: &Arc<Partition>) {
+        let assigned = self.assigned.get(&partition.key());
+        if assigned.is_some_and(|assigned| assigned.is_of(partition)) {
+            self.remove(partition.key());
+        }
+    }
+
     fn remove(&mut self, key: PartitionKey) {
         let Some(assigned) = self.assigned.remove(&key) else {
             return;
@@ -314,6 +355,12 @@ impl FollowerListener for Followers {
             fetchers.known.lock().remove(key);
         }
     }
+}
+
+/// Whether this broker hosts this very partition, and none that has come in its place.
+fn is_hosted(logs: &Logs, partition: &Arc<Partition>) -> bool {
+    let hosted = logs.partitions.by_key(partition.key());
+    hosted.is_some_and(|hosted| Arc::ptr_eq(&hosted, partition))
 }
 
 fn fetcher_count(config: &ServerConfig) -> u32 {

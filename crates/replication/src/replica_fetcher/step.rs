@@ -108,9 +108,7 @@ impl<D: Disk> Partition<D> {
                 offset,
             } => self.restart_as_follower(leader_epoch, offset, now_ms),
         }?;
-        Ok(Followed {
-            position: Some(position),
-            is_flush_due: false,
-        })
+        let position = Some(position);
+        Ok(Followed { position })
     }
 }

@@ -584,3 +584,119 @@ fn the_high_watermark_stays_where_it_was_when_a_leader_follows() {
         "#]],
     );
 }
+
+/// Each line with how much is durable, and whether a flush is due; `flush` ends it. `flush.messages` is 2.
+fn check_flushes(script: &str, expect: Expect) {
+    let served = Served::with(|config| config.flush_messages = 2);
+    let mut text = String::new();
+    let lines = script.lines().map(str::trim);
+    for line in lines.filter(|line| !line.is_empty()) {
+        let partition = &served.partition;
+        match line {
+            "flush" => {
+                let end = partition.offsets().log_end_offset;
+                partition.flush_up_to(end, 0).unwrap();
+            }
+            line => drop(act(&served, line)),
+        }
+        let offsets = partition.offsets();
+        let (durable, end) = (partition.flushed_end_offset(), offsets.log_end_offset);
+        let due = match partition.awaits_flush() {
+            true => ", a flush is due",
+            false => "",
+        };
+        let high_watermark = offsets.high_watermark;
+        writeln!(text, "{line:<44} {high_watermark}/{durable}/{end}{due}").unwrap();
+    }
+    expect.assert_eq(&text);
+}
+
+/// Who asks another leader, or leads, before the flush has ended tells of records that a crash of the machine takes.
+#[test]
+fn what_a_follower_has_to_flush_is_due_in_its_next_role() {
+    check_flushes(
+        "
+        follow 1
+        take 1 batches=1:1
+        take 1 batches=1:1
+        follow 2
+        begin 2
+        lead 3
+        append 1
+        flush
+        append 1
+        append 1
+        follow 4
+        begin 4
+        flush
+        ",
+        expect![[r#"
+            follow 1                                     0/0/0
+            take 1 batches=1:1                           0/0/1
+            take 1 batches=1:1                           0/0/2, a flush is due
+            follow 2                                     0/0/2, a flush is due
+            begin 2                                      0/0/2, a flush is due
+            lead 3                                       0/0/2, a flush is due
+            append 1                                     0/0/3, a flush is due
+            flush                                        3/3/3
+            append 1                                     4/3/4
+            append 1                                     4/3/5, a flush is due
+            follow 4                                     4/3/5, a flush is due
+            begin 4                                      4/3/5, a flush is due
+            flush                                        4/5/5
+        "#]],
+    );
+}
+
+/// Otherwise the high watermark would wait for a flush that nobody asks for.
+#[test]
+fn no_flush_is_due_of_what_was_cut() {
+    check_flushes(
+        "
+        append 1
+        append 1
+        follow 1
+        cut-to 1 1
+        flush
+        lead 2
+        append 1
+        follow 3
+        take 3 batches=3:1
+        restart 3 9
+        lead 4
+        append 1
+        ",
+        expect![[r#"
+            append 1                                     1/0/1
+            append 1                                     1/0/2, a flush is due
+            follow 1                                     1/0/2, a flush is due
+            cut-to 1 1                                   1/0/1, a flush is due
+            flush                                        1/1/1
+            lead 2                                       1/1/1
+            append 1                                     2/1/2
+            follow 3                                     2/1/2
+            take 3 batches=3:1                           0/1/3, a flush is due
+            restart 3 9                                  9/9/9
+            lead 4                                       9/9/9
+            append 1                                     10/9/10
+        "#]],
+    );
+}
+
+#[test]
+fn what_was_taken_before_a_refused_batch_is_flushed_as_well() {
+    check_flushes(
+        "
+        follow 1
+        take 1 batches=1:40,1:40 damaged
+        lead 2
+        flush
+        ",
+        expect![[r#"
+            follow 1                                     0/0/0
+            take 1 batches=1:40,1:40 damaged             0/0/40, a flush is due
+            lead 2                                       0/0/40, a flush is due
+            flush                                        40/40/40
+        "#]],
+    );
+}

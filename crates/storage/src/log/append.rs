@@ -377,7 +377,7 @@ impl<D: Disk> Log<D> {
     }
 
     /// Whether `flush.messages` asks for a flush.
-    pub(super) fn is_flush_due_by_count(&self) -> bool {
+    pub fn is_flush_due_by_count(&self) -> bool {
         self.log_end_offset - self.flushed_end_offset >= self.config.flush_messages
     }
 

@@ -164,6 +164,12 @@ impl<D: Disk> Log<D> {
         unflushed_count > 0 && (unflushed_count >= self.config.flush_messages || has_waited)
     }
 
+    /// The end of the last batch, up to which a flush makes the log durable; after a truncation within a batch the log
+    /// ends above.
+    pub fn last_batch_end_offset(&self) -> i64 {
+        self.active().end_offset()
+    }
+
     /// Gathers what has to be synced for everything in the log to be durable. Of a log that has
     /// failed nothing is: a second sync may succeed and say nothing about what the first has lost.
     pub fn begin_flush(&mut self, now_ms: i64) -> Result<Flush<D>, StorageError> {

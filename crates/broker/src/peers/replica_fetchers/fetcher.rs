@@ -23,8 +23,8 @@ use model::{ErrorCode, MonotonicTime};
 use parking_lot::Mutex;
 use replication::{
     FetchedRecords, FetcherRequest, FetcherSettings, FetcherVersions, FollowError, Followed,
-    FollowedPartition, Partition, PartitionKey, ReplicaFetcher, Step, StepAction, StepOutcome,
-    StepToken,
+    FollowedPartition, Isolation, Partition, PartitionKey, ReplicaFetcher, Step, StepAction,
+    StepOutcome, StepToken,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -193,11 +193,7 @@ impl FetcherTask {
 
     /// Leaves the leader alone for a while.
     async fn back_off(&self) {
-        let backoff_ms = self.logs.node.config.replication.fetch.backoff_ms;
-        tokio::time::sleep(Duration::from_millis(
-            backoff_ms.max(1).unsigned_abs().into(),
-        ))
-        .await;
+        back_off(&self.logs).await;
     }
 
     async fn connect(&mut self) -> Option<Connection> {
@@ -396,15 +392,15 @@ fn follow_step(
     }
     let follow = || partition.follow(action, now_ms());
     let result = logs.disks.call(directory_index, DiskUse::Write, follow);
-    match &result {
-        Ok(followed) if followed.is_flush_due => {
-            apart.push((step.token, partition.clone(), Work::Flush(*followed)));
-            return StepOutcome::Later;
-        }
-        Ok(_) => {}
-        Err(error) => report(logs, partition, error),
+    if let Err(error) = &result {
+        report(logs, partition, error);
     }
-    StepOutcome::of(&result)
+    let outcome = StepOutcome::of(&result);
+    if outcome != StepOutcome::Failed && partition.awaits_flush() {
+        apart.push((step.token, partition.clone(), Work::Flush(outcome)));
+        return StepOutcome::Later;
+    }
+    outcome
 }
 
 /// Tells a fetcher what came of a step, however that ends.
@@ -431,8 +427,8 @@ enum Work {
     /// Records on a slow disk: all but they, and they.
     Append(FetchedRecords<'static>, bytes::Bytes),
     Truncate(StepAction<'static>),
-    /// What was appended is to be durable before the leader is told that it is here.
-    Flush(Followed),
+    /// What was appended is to be durable before the leader is told that it is here, which this outcome does.
+    Flush(StepOutcome),
 }
 
 impl Work {
@@ -482,21 +478,49 @@ async fn do_work(logs: &Arc<Logs>, partition: &Arc<Partition>, work: Work) -> St
             appended.await
         }
         Work::Truncate(action) => truncate(logs, partition, action).await,
-        Work::Flush(followed) => Ok(followed),
+        Work::Flush(outcome) => return once_durable(logs, partition, outcome).await,
     };
     if let Err(error) = &result {
         report(logs, partition, error);
     }
-    if let Ok(followed) = &result
-        && followed.is_flush_due
-    {
-        let end_offset = partition.offsets().log_end_offset;
-        // The failure has been reported; the log takes no more.
-        if logs.flush(partition.clone(), end_offset).await.is_err() {
-            return StepOutcome::Failed;
-        }
+    once_durable(logs, partition, StepOutcome::of(&result)).await
+}
+
+/// The outcome, once what `flush.messages` asks for is durable.
+async fn once_durable(
+    logs: &Arc<Logs>,
+    partition: &Arc<Partition>,
+    outcome: StepOutcome,
+) -> StepOutcome {
+    match outcome == StepOutcome::Failed || flush_due(logs, partition).await {
+        true => outcome,
+        false => StepOutcome::Failed,
     }
-    StepOutcome::of(&result)
+}
+
+/// Makes durable what `flush.messages` asks for; false where that cannot be any more.
+pub(super) async fn flush_due(logs: &Logs, partition: &Arc<Partition>) -> bool {
+    if !partition.awaits_flush() {
+        return true;
+    }
+    // What comes later is another one's: it may be led here by then.
+    let end_offset = partition.progress(Isolation::LogEnd).offset();
+    while logs.flush(partition.clone(), end_offset).await.is_err() {
+        // The failure has been reported. Without a file descriptor it may go well later.
+        let is_gone = partition.is_failed() || !super::is_hosted(logs, partition);
+        if is_gone || *logs.node.stop.borrow() {
+            return false;
+        }
+        back_off(logs).await;
+    }
+    true
+}
+
+/// Waits before the same is tried again.
+async fn back_off(logs: &Logs) {
+    let backoff_ms = logs.node.config.replication.fetch.backoff_ms;
+    let backoff_ms = backoff_ms.max(1).unsigned_abs().into();
+    tokio::time::sleep(Duration::from_millis(backoff_ms)).await;
 }
 
 /// Cuts a log. What is noted elsewhere of what was there is mended before there is anything else.

@@ -232,6 +232,66 @@ fn what_a_follower_acknowledges_is_durable_where_the_topic_asks_for_it() {
     pair.stop();
 }
 
+/// In the next epoch its first fetch would tell the leader of records that a crash of the machine takes.
+#[test]
+fn what_a_follower_has_to_flush_is_durable_before_it_asks_in_the_next_epoch() {
+    let directories = directories();
+    let more = [("log.flush.interval.messages", "1")];
+    let mut pair = Pair::start(&directories, 1, &more);
+    let broker = pair.follower.broker().clone();
+    let fetchers = &broker.replica_fetchers;
+    let held = pair
+        .follower
+        .runtime
+        .block_on(broker.logs.flushes.take_all());
+    Pair::produce(&pair.leader, 0, &["value"]);
+    let partition = Pair::partition(&pair.follower, 0);
+    let end_offset = || partition.offsets().log_end_offset;
+    wait_until("it is here", || end_offset() == 1);
+    pair.elect(LEADER);
+    assert_eq!(
+        (fetchers.followed_count(), partition.flushed_end_offset()),
+        (0, 0)
+    );
+    drop(held);
+    pair.wait_until_equal();
+    assert_eq!(
+        (fetchers.followed_count(), partition.flushed_end_offset()),
+        (1, 1)
+    );
+    drop((broker, partition));
+    pair.stop();
+}
+
+/// Two replicas of one partition, one after the other: of the first one there may be news when the second one is there.
+#[test]
+fn what_is_told_of_a_replica_that_has_left_is_none_of_the_one_that_has_come_back() {
+    let directories = directories();
+    let pair = Pair::start(&directories, 1, &[]);
+    let broker = pair.follower.broker();
+    let left = Pair::partition(&pair.follower, 0);
+    let assigned = |replicas: &[BrokerId]| {
+        let change = PartitionChange {
+            leader: Some(LEADER),
+            replicas: Some(replicas.to_vec()),
+            directories: Some(vec![metadata::UNASSIGNED_DIRECTORY; replicas.len()]),
+            ..PartitionChange::of(pair.topic_id, 0)
+        };
+        tell(
+            &pair.follower,
+            vec![MetadataRecord::PartitionChange(change.clone())],
+        );
+        tell(&pair.leader, vec![MetadataRecord::PartitionChange(change)]);
+    };
+    assigned(&[LEADER]);
+    assigned(&[LEADER, FOLLOWER]);
+    broker.logs.follow(&left);
+    assert_eq!(broker.replica_fetchers.followed_count(), 1);
+    Pair::produce(&pair.leader, 0, &["value"]);
+    pair.wait_until_equal();
+    pair.stop();
+}
+
 #[test]
 fn a_throttled_follower_goes_on_when_it_may() {
     let directories = directories();
