@@ -9,7 +9,7 @@ use crate::log_host::PartitionKey;
 use metadata::ClusterImage;
 use model::{BrokerEpoch, BrokerId, MonotonicTime};
 use parking_lot::{Mutex, RwLock};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::task::Poll;
 
@@ -22,8 +22,9 @@ pub struct Leaders {
     cluster: RwLock<ClusterImage>,
     now_ms: AtomicI64,
     lag_max_ms: AtomicI64,
-    /// The partitions that are led here and have followers.
-    followed: Mutex<BTreeSet<PartitionKey>>,
+    /// The partitions that are led here and have followers; how often, as the replica that has gone may still be led
+    /// when the one that has come back is.
+    followed: Mutex<BTreeMap<PartitionKey, u32>>,
     proposals: Mutex<IsrProposals>,
 }
 
@@ -62,7 +63,7 @@ impl Leaders {
 
     /// The partitions that are led here and have followers.
     pub fn followed(&self) -> Vec<PartitionKey> {
-        self.followed.lock().iter().copied().collect()
+        self.followed.lock().keys().copied().collect()
     }
 
     /// What the controller is to be asked.
@@ -90,10 +91,14 @@ impl Leaders {
 
     pub(crate) fn note_followed(&self, key: PartitionKey, is_followed: bool) {
         let mut followed = self.followed.lock();
-        match is_followed {
-            true => followed.insert(key),
-            false => followed.remove(&key),
+        let count = followed.entry(key).or_default();
+        *count = match is_followed {
+            true => *count + 1,
+            false => count.saturating_sub(1),
         };
+        if *count == 0 {
+            followed.remove(&key);
+        }
     }
 
     pub(crate) fn now(&self) -> MonotonicTime {

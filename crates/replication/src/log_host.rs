@@ -7,7 +7,7 @@
 use crate::leaders::Leaders;
 use model::Uuid;
 use parking_lot::{Mutex, RwLock};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use storage::{Disk, OpenFiles, RealDisk, RecoveryEvent};
@@ -24,18 +24,44 @@ pub struct LogHost<D: Disk = RealDisk> {
     directories: RwLock<Vec<Arc<str>>>,
     listed: Mutex<Listed>,
     change_count: AtomicU64,
+    replica_count: AtomicU64,
     leaders: Arc<Leaders>,
 }
+
+/// A replica of a partition: the one that has come back after another one has left is a greater number.
+pub(crate) type Replica = (PartitionKey, u64);
 
 #[derive(Debug, Default)]
 struct Listed {
     /// Partitions with an open log; some may have been deleted since.
-    open: BTreeSet<PartitionKey>,
+    open: Replicas,
     /// Partitions with an idle log that may not be durable, or of which `settled-logs` says nothing.
-    unsettled: BTreeSet<PartitionKey>,
+    unsettled: Replicas,
     /// Partitions whose files have changed while the log was idle, if nobody has noted that yet.
     changed: BTreeSet<PartitionKey>,
     events: Vec<(PartitionKey, RecoveryEvent)>,
+}
+
+/// Partitions, each by the newest of its replicas that was listed: the one that has left may be told of late.
+#[derive(Debug, Default)]
+struct Replicas(BTreeMap<PartitionKey, u64>);
+
+impl Replicas {
+    fn insert(&mut self, (key, number): Replica) {
+        let newest = self.0.entry(key).or_insert(number);
+        *newest = number.max(*newest);
+    }
+
+    /// Removes this replica, or an older one.
+    fn remove(&mut self, (key, number): Replica) {
+        if self.0.get(&key).is_some_and(|newest| *newest <= number) {
+            self.0.remove(&key);
+        }
+    }
+
+    fn keys(&self) -> Vec<PartitionKey> {
+        self.0.keys().copied().collect()
+    }
 }
 
 impl<D: Disk> LogHost<D> {
@@ -47,6 +73,7 @@ impl<D: Disk> LogHost<D> {
             directories: RwLock::default(),
             listed: Mutex::default(),
             change_count: AtomicU64::new(0),
+            replica_count: AtomicU64::new(0),
             leaders: Arc::default(),
         }
     }
@@ -83,12 +110,12 @@ impl<D: Disk> LogHost<D> {
 
     /// The partitions whose log is open.
     pub fn open_logs(&self) -> Vec<PartitionKey> {
-        self.listed.lock().open.iter().copied().collect()
+        self.listed.lock().open.keys()
     }
 
     /// The partitions whose log is idle and has yet to be settled.
     pub fn unsettled_logs(&self) -> Vec<PartitionKey> {
-        self.listed.lock().unsettled.iter().copied().collect()
+        self.listed.lock().unsettled.keys()
     }
 
     /// The partitions that could not be opened since their files have changed while the log was idle,
@@ -112,12 +139,26 @@ impl<D: Disk> LogHost<D> {
         std::mem::take(&mut self.listed.lock().events)
     }
 
-    /// Forgets a partition that is deleted.
-    pub fn forget(&self, key: PartitionKey) {
+    /// The number of a replica that is to be hosted.
+    pub(crate) fn next_replica(&self) -> u64 {
+        self.replica_count.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Forgets a replica that has left.
+    pub(crate) fn forget(&self, replica: Replica) {
         let mut listed = self.listed.lock();
-        listed.open.remove(&key);
-        listed.unsettled.remove(&key);
-        listed.changed.remove(&key);
+        let Listed {
+            open,
+            unsettled,
+            changed,
+            ..
+        } = &mut *listed;
+        open.remove(replica);
+        unsettled.remove(replica);
+        let (key, _) = replica;
+        if !open.0.contains_key(&key) && !unsettled.0.contains_key(&key) {
+            changed.remove(&key);
+        }
         drop(listed);
         self.note_change();
     }
@@ -131,20 +172,20 @@ impl<D: Disk> LogHost<D> {
         self.change_count.fetch_add(1, Ordering::AcqRel);
     }
 
-    pub(crate) fn note_open(&self, key: PartitionKey, events: Vec<RecoveryEvent>) {
+    pub(crate) fn note_open(&self, replica: Replica, events: Vec<RecoveryEvent>) {
         let mut listed = self.listed.lock();
-        listed.unsettled.remove(&key);
-        listed.open.insert(key);
-        let events = events.into_iter().map(|event| (key, event));
+        listed.unsettled.remove(replica);
+        listed.open.insert(replica);
+        let events = events.into_iter().map(|event| (replica.0, event));
         listed.events.extend(events);
     }
 
-    pub(crate) fn note_idle(&self, key: PartitionKey, is_settled: bool) {
+    pub(crate) fn note_idle(&self, replica: Replica, is_settled: bool) {
         let mut listed = self.listed.lock();
-        listed.open.remove(&key);
+        listed.open.remove(replica);
         match is_settled {
-            true => listed.unsettled.remove(&key),
-            false => listed.unsettled.insert(key),
-        };
+            true => listed.unsettled.remove(replica),
+            false => listed.unsettled.insert(replica),
+        }
     }
 }

@@ -155,7 +155,7 @@ impl<D: Disk> Partition<D> {
         }
         state.residence = LogState::Open(Box::new(log));
         state.advance_high_watermark();
-        self.host.note_open(self.key(), opened.events);
+        self.host.note_open(self.replica(), opened.events);
         Ok(())
     }
 
@@ -190,7 +190,7 @@ impl<D: Disk> Partition<D> {
             return Ok(false);
         };
         state.rest(idle);
-        self.host.note_idle(self.key(), false);
+        self.host.note_idle(self.replica(), false);
         Ok(true)
     }
 
@@ -227,7 +227,7 @@ impl<D: Disk> Partition<D> {
             match log.idle(now_ms, is_synced)? {
                 Some(idle) => {
                     state.rest(idle);
-                    self.host.note_idle(self.key(), false);
+                    self.host.note_idle(self.replica(), false);
                 }
                 None => log.close(now_ms)?,
             }
@@ -298,7 +298,7 @@ impl<D: Disk> Partition<D> {
         if settled.is_young(now_ms) && !has_ended {
             return Ok(None);
         }
-        self.host.note_idle(self.key(), true);
+        self.host.note_idle(self.replica(), true);
         self.host.note_change();
         Ok(Some(settled))
     }
@@ -375,7 +375,7 @@ impl<D: Disk> Partition<D> {
         state.is_closed = true;
         state.set_role(Role::None, self.host.leaders(), self.key());
         state.idle_count = state.idle_count.wrapping_add(1);
-        self.host.forget(self.key());
+        self.host.forget(self.replica());
         let retired = match &mut state.residence {
             LogState::Open(log) => {
                 log.retire(name)?;

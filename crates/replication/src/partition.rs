@@ -6,7 +6,7 @@
 use crate::error::AppendError;
 use crate::error::ReadError;
 use crate::leading::{EpochChange, Leadership};
-use crate::log_host::LogHost;
+use crate::log_host::{LogHost, Replica};
 use crate::log_state::LogState;
 use crate::moving::MovedLog;
 use crate::progress::Progress;
@@ -85,6 +85,8 @@ pub struct FirstBatch {
 pub struct Partition<D: Disk = RealDisk> {
     pub(crate) topic_partition: TopicPartition,
     pub(crate) topic_id: Uuid,
+    /// By which its host tells it from another one of the same topic and index.
+    number: u64,
     pub(crate) host: Arc<LogHost<D>>,
     pub(crate) state: Mutex<State<D>>,
     pub(crate) published: Published,
@@ -143,7 +145,7 @@ impl<D: Disk> Partition<D> {
             (role, high_watermark),
         );
         partition.lock().is_failed = is_failed;
-        host.note_open(partition.key(), Vec::new());
+        host.note_open(partition.replica(), Vec::new());
         Ok(partition)
     }
 
@@ -173,9 +175,10 @@ impl<D: Disk> Partition<D> {
         role: Role,
     ) -> Self {
         let residence = LogState::Idle(idle);
-        host.note_idle((topic_id, topic_partition.partition), is_settled);
         let role = (role, idle.log_end_offset);
-        Self::new(host, topic_partition, topic_id, residence, place, role)
+        let partition = Self::new(host, topic_partition, topic_id, residence, place, role);
+        host.note_idle(partition.replica(), is_settled);
+        partition
     }
 
     fn new(
@@ -209,6 +212,7 @@ impl<D: Disk> Partition<D> {
         Self {
             topic_partition,
             topic_id,
+            number: host.next_replica(),
             directory_index: AtomicUsize::new(host.directory_index_of(&log_directory)),
             host: host.clone(),
             leaving: Mutex::default(),
@@ -221,6 +225,10 @@ impl<D: Disk> Partition<D> {
     #[inline]
     pub(crate) fn lock(&self) -> LockedState<'_, D> {
         self.locked(self.state.lock())
+    }
+
+    pub(crate) const fn replica(&self) -> Replica {
+        (self.key(), self.number)
     }
 
     /// The topic's name and the partition's index.

@@ -56,13 +56,7 @@ pub(crate) fn rest(logs: &Logs, directory: &LogDirectory) {
 /// The partitions of a directory with an open log.
 pub(crate) fn open_partitions_in(logs: &Logs, directory: &LogDirectory) -> Vec<Arc<Partition>> {
     let keys = logs.host.open_logs().into_iter();
-    let open = keys.filter_map(|key| {
-        let partition = logs.partitions.by_key(key);
-        if partition.is_none() {
-            logs.host.forget(key);
-        }
-        partition
-    });
+    let open = keys.filter_map(|key| logs.partitions.by_key(key));
     in_directory(open, directory)
 }
 

@@ -5,11 +5,12 @@ use expect_test::{Expect, expect};
 use model::{BrokerId, ErrorCode, LeaderEpoch};
 use replication::{Acks, Isolation, Partition, ReadRequest, Replicas, Role};
 use std::fmt::Write;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use storage::sim::SimDisk;
-use storage::{IdleLog, Log, LogConfig, LogOpening};
+use storage::{Disk, IdleLog, Log, LogConfig, LogOpening};
 
 /// The broker of the partition that is tested.
 const LEADER: BrokerId = BrokerId(1);
@@ -478,4 +479,42 @@ fn the_epoch_of_a_follower_is_not_noted_by_it() {
             end-of 2                 3/3 in 2, Some((2, 3))
         "#]],
     );
+}
+
+/// It may be retired late, when the one that has come back is there, in another log directory.
+#[test]
+fn a_replica_that_has_left_takes_nothing_from_the_one_that_has_come_back() {
+    let led_in = |leader_epoch| Role::Leader {
+        leader_epoch: LeaderEpoch(leader_epoch),
+        replicas: Some(Box::new(Replicas {
+            leader: BrokerId(1),
+            partition_epoch: leader_epoch,
+            followers: vec![BrokerId(2)],
+            isr: vec![BrokerId(1)],
+        })),
+    };
+    let Served {
+        disk,
+        host,
+        partition: left,
+    } = Served::new();
+    left.take_role(led_in(1)).unwrap();
+    disk.create_directory(Path::new("/others")).unwrap();
+    let log = Log::create(LogOpening {
+        topic_id: Some(TOPIC_ID),
+        ..LogOpening::new(disk, "/others/topic-3".into(), topic_partition())
+    });
+    let back = Partition::host(
+        &host,
+        log.unwrap(),
+        TOPIC_ID,
+        "/others".into(),
+        (led_in(3), 0),
+    );
+    let back = back.unwrap();
+    let listed = || (host.open_logs(), host.leaders().followed());
+    left.retire("topic-3.7-delete").unwrap();
+    assert_eq!(listed(), (vec![back.key()], vec![back.key()]));
+    back.retire("topic-3.8-delete").unwrap();
+    assert_eq!(listed(), (Vec::new(), Vec::new()));
 }
