@@ -13,7 +13,7 @@ use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, MonotonicTime};
 use std::collections::BTreeMap;
 use std::task::Waker;
 
-/// How long after a request that was refused as a whole the next one is sent.
+/// How long after a request that was refused, or not answered for all of its partitions, the next one is sent.
 const RETRY_BACKOFF_MS: i64 = 50;
 
 /// The in-sync replicas that a leader asks for.
@@ -77,6 +77,8 @@ impl Verdict {
 pub struct IsrProposals {
     waiting: BTreeMap<PartitionKey, IsrProposal>,
     last_number: u64,
+    /// No proposal of the request in flight, or of the last one, has a greater number.
+    last_asked_number: u64,
     is_in_flight: bool,
     retry_at: Option<MonotonicTime>,
     waker: Option<Waker>,
@@ -124,6 +126,7 @@ impl IsrProposals {
             return None;
         }
         self.is_in_flight = true;
+        self.last_asked_number = self.last_number;
         self.retry_at = None;
         Some(self.waiting.values().cloned().collect())
     }
@@ -164,6 +167,12 @@ impl IsrProposals {
             let proposal = self.waiting.remove(&key)?;
             Some((proposal, answer))
         });
-        told.collect()
+        let told: Vec<_> = told.collect();
+        // What has no answer would have none at once, either.
+        let is_asked = |one: &IsrProposal| one.number <= self.last_asked_number;
+        if self.waiting.values().any(is_asked) {
+            self.retry_at = Some(now.plus_ms(RETRY_BACKOFF_MS));
+        }
+        told
     }
 }

@@ -79,6 +79,7 @@ fn metadata_as_old_as_the_request_keep_what_it_asks_for() {
         lead 1 of=2,3 isr=1,2 at=5
         fetch 2 1 le=1
         answer nothing
+        pass 50
         send
         answer ok isr=1,2,3 pe=6
         ",
@@ -90,8 +91,42 @@ fn metadata_as_old_as_the_request_keep_what_it_asks_for() {
             lead 1 of=2,3 isr=1,2 at=5       0/1 [1,2] at 5
             fetch 2 1 le=1                   0/1 [1,2] at 5, nothing, hw 0
             answer nothing                   0/1 [1,2] at 5
+            pass 50                          0/1 [1,2] at 5
             send                             0/1 [1,2] at 5, le=1 pe=5 isr=1,2,3@30
             answer ok isr=1,2,3 pe=6         0/1 [1,2,3] at 6
+        "#]],
+    );
+}
+
+/// The same question at once would have the same answer, again and again.
+#[test]
+fn what_has_no_answer_is_asked_again_after_a_pause() {
+    check(
+        "
+        lead 1 of=2,3 isr=1,2 at=5
+        fetch 3 0 le=1
+        send
+        answer nothing
+        send
+        pass 49
+        send
+        pass 1
+        send
+        answer ok isr=1,2,3 pe=6
+        send
+        ",
+        expect![[r#"
+            lead 1 of=2,3 isr=1,2 at=5       0/0 [1,2] at 5
+            fetch 3 0 le=1                   0/0 [1,2] at 5, nothing, hw 0
+            send                             0/0 [1,2] at 5, le=1 pe=5 isr=1,2,3@30
+            answer nothing                   0/0 [1,2] at 5
+            send                             0/0 [1,2] at 5, nothing to ask
+            pass 49                          0/0 [1,2] at 5
+            send                             0/0 [1,2] at 5, nothing to ask
+            pass 1                           0/0 [1,2] at 5
+            send                             0/0 [1,2] at 5, le=1 pe=5 isr=1,2,3@30
+            answer ok isr=1,2,3 pe=6         0/0 [1,2,3] at 6
+            send                             0/0 [1,2,3] at 6, nothing to ask
         "#]],
     );
 }
