@@ -22,7 +22,7 @@ use crate::scheduling::clock::now_ms;
 use crate::scheduling::disk_watch::{DiskSpeed, STUCK};
 use controller::AssignReplicasToDirectories;
 use controller::directories::DirectoryAssignment;
-use metadata::MetadataImage;
+use metadata::{LOST_DIRECTORY, MetadataImage};
 use model::{TopicPartition, Uuid};
 use parking_lot::Mutex;
 use replication::{PartitionKey, Role};
@@ -99,6 +99,11 @@ impl NewPartitions {
     /// Whether a partition waits for its log.
     pub(crate) fn has(&self, topic_id: Uuid, index: i32) -> bool {
         self.unmade.lock().contains_key(&(topic_id, index))
+    }
+
+    /// Whether the controller has yet to be told where a partition's log is, or that it is lost.
+    pub(crate) fn is_unnoted(&self, key: PartitionKey) -> bool {
+        self.unnoted.lock().contains_key(&key)
     }
 
     /// Whether nothing is left to be done.
@@ -189,6 +194,11 @@ impl NewPartitions {
     fn begin(&self, misplaced: PartitionKey, directory: Uuid) {
         let making = Unnoted::Making(directory);
         self.unnoted.lock().insert(misplaced, making);
+    }
+
+    /// There is a log, which cannot be opened: the controller is to be told that it is in no directory.
+    pub(crate) fn note_lost(&self, key: PartitionKey) {
+        self.end(key);
     }
 
     /// The log is made: the controller is to be told where.
@@ -288,14 +298,22 @@ fn misplaced(
     }
     let partition = image.topics.by_id(topic_id)?.partition(partition_id)?;
     let named = partition.directory_of(logs.node.id)?;
-    let mut usable = logs.directories.iter().filter(|one| one.is_usable());
-    if usable.any(|one| one.id() == named) {
-        return None;
-    }
-    let hosted = logs.partitions.by_key((topic_id, partition_id))?;
-    let place = hosted.log_directory();
-    let mut directories = logs.directories.iter();
-    let directory = directories.find(|one| *one.name() == *place)?.id();
+    let topic = logs.partitions.topic_by_id(topic_id)?;
+    let directory = match topic.partition(partition_id) {
+        Some(hosted) => {
+            let mut usable = logs.directories.iter().filter(|one| one.is_usable());
+            if usable.any(|one| one.id() == named) {
+                return None;
+            }
+            let place = hosted.log_directory();
+            let mut directories = logs.directories.iter();
+            directories.find(|one| *one.name() == *place)?.id()
+        }
+        None => {
+            topic.loss_of(partition_id)?;
+            LOST_DIRECTORY
+        }
+    };
     (directory != named).then_some(DirectoryAssignment {
         directory,
         topic_id,

@@ -123,6 +123,8 @@ fn open_in_parallel(
                         }
                         Err(OpenFailure::Log(reason)) => {
                             tracing::error!(reason, "a log cannot be opened");
+                            let key = (opening.topic.id, opening.index);
+                            logs.new_partitions.note_lost(key);
                         }
                         Err(OpenFailure::Refused(error)) => {
                             *refused.lock() = Some(error);
@@ -146,7 +148,7 @@ fn open_in_parallel(
 enum OpenFailure {
     /// Its log directory is to be done without.
     Disk(String),
-    /// It alone is to be done without.
+    /// It alone is to be done without, which the controller has to know: another replica leads, or none.
     Log(String),
     /// The server cannot start.
     Refused(StartError),

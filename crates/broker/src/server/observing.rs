@@ -471,11 +471,14 @@ impl Prepared {
         let image = &change.delta.after;
         let registered = self.registered.as_deref();
         let places = found_logs::find_all(&broker.logs, image, &self.clean, registered)?;
-        let found = places.found.clone();
+        let mut found = places.found.clone();
         let publishers = publishers::all(broker, places);
         for publisher in &publishers {
             publisher.publish_start(change)?;
         }
+        // Of what was found, a log that cannot be opened is lost: that is told by itself, and is the last word.
+        let new_partitions = &broker.logs.new_partitions;
+        found.retain(|one| !new_partitions.is_unnoted((one.topic_id, one.partition_id)));
         Ok(Opened {
             publishers: publishers.into_iter().map(|one| one as _).collect(),
             image: image.clone(),

@@ -1,6 +1,7 @@
 //! Brokers whose controller is another node: a node that is both, and brokers that follow it, in one process.
 
 use crate::configs::{BROKER, BROKER_LOGGER, TOPIC, alter, set};
+use crate::damage::OLD_MESSAGE;
 use model::{BrokerId, ErrorCode, Uuid};
 use std::path::Path;
 use testkit::{Client, TestServer, batch, wait_until};
@@ -189,6 +190,33 @@ fn a_broker_that_was_killed_comes_back_when_its_session_has_ended() {
     let mut client = broker.connect();
     wait_for_leader(&mut client, "topic", 2);
     assert_eq!(client.fetch("topic", 0, 0).values(), ["a"]);
+    broker.stop();
+}
+
+/// Its broker cannot lead, and the controller must not say that it does.
+#[test]
+fn a_log_in_an_old_format_is_led_by_nobody() {
+    let cluster = Cluster::start();
+    let broker = cluster.broker("2");
+    let mut client = broker.connect();
+    for topic in ["old", "new"] {
+        assert_eq!(create_on(&mut client, topic, &[2]), ErrorCode::None);
+        wait_for_leader(&mut client, topic, 2);
+        client.produce(topic, 0, &batch(&["a"])).assert_accepted();
+    }
+    broker.crash();
+    let old = cluster
+        .directory
+        .path()
+        .join("2/old-0/00000000000000000000.log");
+    std::fs::write(old, OLD_MESSAGE).unwrap();
+    let broker = cluster.broker("2");
+    let mut client = broker.connect();
+    wait_for_leader(&mut client, "new", 2);
+    wait_until("nobody leads what cannot be opened", || {
+        leader_of(&mut client, "old").is_none()
+    });
+    assert_eq!(client.fetch("new", 0, 0).values(), ["a"]);
     broker.stop();
 }
 

@@ -2,6 +2,7 @@
 //! tears is cut, and the rest of the server is as it was.
 
 use crate::directory::{change, names_beginning, names_ending};
+use crate::log_directories::leaders;
 use model::ErrorCode;
 use record::BatchHeader;
 use std::path::Path;
@@ -392,11 +393,11 @@ fn a_log_of_groups_ends_where_nothing_tells_the_next_batch() {
 }
 
 /// Offset 0, size, CRC-32, then magic 0, attributes 0, no key, and the value "v".
-const OLD_MESSAGE: &[u8] =
+pub(crate) const OLD_MESSAGE: &[u8] =
     b"\0\0\0\0\0\0\0\0\0\0\0\x0f\xd2\x0c\xbf\xf5\0\0\xff\xff\xff\xff\0\0\0\x01v";
 
 /// Leaves `old-0` and `new-0` with a record each, lets `age` turn `old-0` into a log that begins in an
-/// old format, and expects that it is left alone, and that its topic can be deleted.
+/// old format, and expects that it is left alone, that nobody is said to lead it, and that its topic can be deleted.
 fn check_old_format(stops_in_order: bool, age: impl FnOnce(&Path)) {
     let directory = trials::directory();
     let server = TestServer::start_in(directory.path(), &[]).unwrap();
@@ -424,6 +425,11 @@ fn check_old_format(stops_in_order: bool, age: impl FnOnce(&Path)) {
         let produced = client.produce("old", 0, &batch(&["b"]));
         assert_eq!(produced.error, ErrorCode::NotLeaderOrFollower);
         assert_eq!(client.fetch("new", 0, 0).values(), ["a"]);
+        wait_until("the controller knows that nobody leads it", || {
+            leaders(&mut client, "old")
+                .iter()
+                .all(|(_, leader)| leader.is_none())
+        });
         server.stop();
         assert!(files() == before, "nothing is changed");
     }
