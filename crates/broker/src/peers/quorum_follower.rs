@@ -21,7 +21,7 @@ use connection::{Error, Response};
 use controller::MetadataChange;
 use controller::metadata_log::{AppendMetadataError, ObservedMetadataLog};
 use metadata::MetadataImage;
-use model::{ErrorCode, Uuid};
+use model::ErrorCode;
 use raft::{Answer, Recipient, Request};
 use std::future::Future;
 use std::io;
@@ -70,8 +70,6 @@ pub(crate) struct QuorumFollower {
 }
 
 enum Message {
-    /// The directory of the metadata log has this id.
-    DirectoryId(Uuid),
     /// To give all that is committed as one change from the empty image.
     Begin(oneshot::Sender<MetadataChange>),
     /// To load all changes from then on.
@@ -129,11 +127,6 @@ impl QuorumFollower {
     /// Who leads the quorum, and is the active controller: as soon as that is known.
     pub(crate) fn leader(&self) -> watch::Receiver<Option<PeerNode>> {
         self.leader.clone()
-    }
-
-    /// The directory of the metadata log has this id from now on.
-    pub(crate) fn set_directory_id(&self, id: Uuid) {
-        let _ = self.messages.send(Message::DirectoryId(id));
     }
 
     /// All that is committed, as one change from the empty image; `None` when the follower has ended.
@@ -226,7 +219,6 @@ impl FollowerThread {
 
     fn handle(&mut self, message: Message) -> ControlFlow<()> {
         match message {
-            Message::DirectoryId(id) => self.parts.fetcher.directory_id = id,
             Message::Begin(answer) => {
                 let before = Arc::new(MetadataImage::default());
                 let change = self.parts.log.change_since(before);

@@ -27,7 +27,7 @@ const MAX_WAIT_MS: i32 = 500;
 pub(crate) struct Fetcher {
     pub(crate) cluster_id: String,
     pub(crate) node_id: BrokerId,
-    /// The directory of the metadata log; all zero while it has no id.
+    /// The directory of the metadata log.
     pub(crate) directory_id: Uuid,
     pub(crate) fetch_max_bytes: i32,
     pub(crate) snapshot_max_bytes: i32,

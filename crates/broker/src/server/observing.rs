@@ -35,8 +35,8 @@ use crate::settings::start_error::StartError;
 use config::ServerConfig;
 use controller::directories::DirectoryAssignment;
 use controller::metadata_log::{
-    DirectoryOptions, FoundDirectories, ObservedLogOptions, ObservedMetadataLog,
-    find_log_directories, known_directories, recorded_cluster_id,
+    DirectoryOptions, FoundDirectories, LogDirectories, ObservedLogOptions, ObservedMetadataLog,
+    OpenMetadataLogError, find_log_directories, known_directories, recorded_cluster_id,
 };
 use controller::{AssignReplicasToDirectories, BrokerLifeSettings, BrokerState, MetadataChange};
 use metadata::MetadataImage;
@@ -210,6 +210,8 @@ struct Following {
     locked: LockedDirectories,
     found: FoundDirectories,
     cluster_id: String,
+    /// That of the metadata log; of a directory that is new, the id that it is to have.
+    directory_id: Uuid,
     connections: PeerConnections,
     controllers: String,
     follower: QuorumFollower,
@@ -239,15 +241,15 @@ impl Following {
         let (log, locked, found) = opened.await?;
         let cluster_id = found.prepared().cluster_id.clone();
         let (loader, tasks) = MetadataLoader::new();
+        // The quorum knows a follower by its directory, and one that tells another id later as another follower.
+        let known_id = found.prepared().id_of(&locked.metadata_directory);
+        let directory_id = known_id.unwrap_or_else(random_uuid);
         let follower = QuorumFollower::start(FollowerParts {
             log,
             fetcher: Fetcher {
                 cluster_id: cluster_id.clone(),
                 node_id: config.node_id,
-                directory_id: found
-                    .prepared()
-                    .id_of(&locked.metadata_directory)
-                    .unwrap_or_default(),
+                directory_id,
                 fetch_max_bytes: quorum.fetch_max_bytes,
                 snapshot_max_bytes: quorum.fetch_snapshot_max_bytes,
             },
@@ -264,6 +266,7 @@ impl Following {
             locked,
             found,
             cluster_id,
+            directory_id,
             connections: PeerConnections::new(config),
             controllers,
             follower: follower.map_err(no_thread)?,
@@ -304,14 +307,10 @@ impl Following {
         };
         let found = self.found;
         let options = (config.node_id, &*usable, &*metadata_directory);
-        let prepared = with_options(options, &self.cluster_id, |options| {
-            found.prepare(&RealDisk, options, known.as_ref())
-        })?;
+        let prepared = prepare_directories(found, options, self.directory_id, known.as_ref())?;
         for (path, error) in &prepared.failed {
             log_directories::log_unusable(path, error);
         }
-        let directory_id = prepared.id_of(&metadata_directory).unwrap_or_default();
-        self.follower.set_directory_id(directory_id);
         let marks = read_marks(&prepared, &metadata_directory)?;
         let directories = owned(&paths, locks, &prepared, &marks)?;
         let channel = ControllerChannel::new(self.connections, self.follower.leader());
@@ -352,7 +351,7 @@ fn open_log(
     cluster_id: &str,
 ) -> Result<(ObservedMetadataLog, LockedDirectories, FoundDirectories), StartError> {
     let options = (config.node_id, &*locked.usable, &*locked.metadata_directory);
-    let found = with_options(options, cluster_id, |options| {
+    let found = with_options(options, cluster_id, &mut random_uuid, |options| {
         find_log_directories(&RealDisk, options)
     })?;
     let quorum = &config.controller.quorum;
@@ -378,11 +377,30 @@ fn open_log(
     Ok((log, locked, found))
 }
 
+/// Prepares the log directories that are new, as [`FoundDirectories::prepare`] does; that of the metadata log has this
+/// id then, if it is one of them.
+fn prepare_directories(
+    found: FoundDirectories,
+    options: (BrokerId, &[PathBuf], &Path),
+    directory_id: Uuid,
+    known: Option<&BTreeMap<Uuid, usize>>,
+) -> Result<LogDirectories, OpenMetadataLogError> {
+    let cluster_id = found.prepared().cluster_id.clone();
+    let is_new = found.prepared().id_of(options.2).is_none();
+    // It is prepared first.
+    let mut chosen = is_new.then_some(directory_id);
+    let mut new_id = || chosen.take().unwrap_or_else(random_uuid);
+    with_options(options, &cluster_id, &mut new_id, |options| {
+        found.prepare(&RealDisk, options, known)
+    })
+}
+
 /// Calls `work` with what directories of a cluster that is there are made with: node, directories, and which one
-/// of them is for the metadata log.
+/// of them is for the metadata log; the cluster, and the ids of directories.
 fn with_options<T>(
     (node_id, directories, metadata_directory): (BrokerId, &[PathBuf], &Path),
     cluster_id: &str,
+    new_directory_id: &mut dyn FnMut() -> Uuid,
     work: impl FnOnce(&mut DirectoryOptions<'_>) -> T,
 ) -> T {
     work(&mut DirectoryOptions {
@@ -390,7 +408,7 @@ fn with_options<T>(
         metadata_directory,
         node_id,
         new_cluster_id: cluster_id,
-        new_directory_id: &mut random_uuid,
+        new_directory_id,
         new_quorum: None,
         bootstrap_records: &[],
         is_observer: true,
@@ -487,5 +505,51 @@ impl Prepared {
             metadata_lock: self.metadata_lock,
             tasks: self.tasks,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use config::sources::{Sources, load};
+
+    /// A leader of Apache Kafka would tell of two followers for five minutes.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_new_directory_has_the_id_that_the_quorum_was_told_before() {
+        let root = trials::directory();
+        let directories = ["one", "two"].map(|name| root.path().join(name));
+        let names = directories
+            .each_ref()
+            .map(|path| path.display().to_string());
+        let keys = [
+            ("process.roles", "broker"),
+            ("node.id", "2"),
+            ("listeners", "PLAINTEXT://127.0.0.1:0"),
+            // Nobody answers there.
+            ("controller.quorum.bootstrap.servers", "127.0.0.1:1"),
+            ("log.dirs", &names.join(",")),
+        ];
+        let overrides = keys.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let sources = Sources {
+            overrides: &overrides,
+            ..Sources::default()
+        };
+        let values = load(&sources).unwrap().values;
+        let mut config = ServerConfig::read(&values).unwrap();
+        config.new_cluster_id = Some("cluster".to_owned());
+        for is_new in [true, false] {
+            let following = Following::begin(&config).await.unwrap();
+            let (told, locked) = (following.directory_id, &following.locked);
+            let known = following.found.prepared().id_of(&locked.metadata_directory);
+            assert_eq!(known, (!is_new).then_some(told));
+            let options = (BrokerId(2), &*locked.usable, &*locked.metadata_directory);
+            let known = BTreeMap::new();
+            let prepared = prepare_directories(following.found, options, told, Some(&known));
+            let [one, two] = directories
+                .each_ref()
+                .map(|path| prepared.as_ref().unwrap().id_of(path));
+            assert!(one == Some(told) && two.is_some() && two != one);
+            following.follower.close().await.unwrap().unwrap();
+        }
     }
 }
