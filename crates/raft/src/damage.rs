@@ -18,7 +18,8 @@
 //! log directory, as what lies in the folder of the log is lost with it.
 //!
 //! An older copy of the whole directory has its own such file, and looks whole. Those who follow the
-//! log know it, as they have more ([`crate::FetchAnswer::shows_loss`]).
+//! log know it, as they have more ([`crate::FetchAnswer::shows_loss`]), or other batches than the leader that is
+//! started with that copy for long enough.
 //!
 //! An observer writes what its leader sends, several batches at once; what it loses its leader has. Its
 //! log is not looked at here, but its file in the folder tells what is committed, and moves with that: a leader
@@ -88,14 +89,20 @@ pub(crate) fn note<D: Disk>(disk: &D, place: &Path, end_offset: i64) -> io::Resu
     Ok(())
 }
 
-/// Moves an observer's note to what is committed now, in the folder of the log. Once there is one nothing is synced for
-/// it: a machine that crashes may come back with the note before, which tells less and nothing wrong.
+/// Moves an observer's note to what is committed now, in the folder of the log: from `before`, if that is known. Once
+/// there is one nothing is synced for it: a machine that crashes may come back with the note before, which tells less
+/// and nothing wrong.
 pub(crate) fn move_note<D: Disk>(
     disk: &D,
     folder: &Path,
+    before: Option<i64>,
     end_offset: i64,
 ) -> Result<(), StorageError> {
     let note = note_of(folder, end_offset);
+    if let Some(before) = before {
+        let before = note_of(folder, before);
+        return disk.rename(&before, &note).context("rename", &before);
+    }
     let mut notes = numbered_files(disk, folder, SYNCED_SUFFIX)?;
     notes.retain(|(noted, _)| *noted != end_offset);
     match notes.pop() {

@@ -41,9 +41,9 @@ pub struct Request {
 pub enum Wanted {
     /// The log from an offset on.
     Log {
-        /// The end of what is here.
+        /// The end of what is here, or where the last batch begins, to be compared.
         fetch_offset: i64,
-        /// The epoch of the last batch that is here, by which the leader sees whether the logs part.
+        /// The epoch of the last batch before that, by which the leader sees whether the logs part.
         last_fetched_epoch: LeaderEpoch,
         /// What is known as committed here; a leader that knows more answers at once.
         high_watermark: i64,

@@ -11,6 +11,10 @@
 //! One request is under way at a time, and an answer counts only while it does: not after its time
 //! is over, nor when the leader has changed meanwhile. What was fetched is flushed before it counts
 //! as committed and before more is fetched, which a voter must do and costs an observer little.
+//!
+//! A leader that votes alone, and has lost records unnoticed, may have led anew through as many epochs as were lost: by
+//! offsets and epochs alone its log looks like the observer's. So an observer that starts, or could not reach its
+//! leader, fetches its own last batch once more, and compares.
 
 use crate::damage;
 use crate::download::{Download, discard};
@@ -19,7 +23,7 @@ use crate::messages::{Answer, Content, LeaderAndEpoch, Recipient, Request, Snaps
 use crate::quorum_state_file;
 use crate::replica::{QuorumMembership, Replica, RoleState};
 use metadata::{BatchContent, BatchContentReader, QuorumRecord, SnapshotId};
-use model::{BrokerId, ErrorCode, MonotonicTime, Now};
+use model::{BrokerId, ErrorCode, LeaderEpoch, MonotonicTime, Now};
 use record::Batches;
 use storage::disk::Disk;
 use storage::leader_epochs::LeaderEpochEnd;
@@ -62,6 +66,10 @@ pub(crate) struct Observer<D: Disk> {
     retry_at: MonotonicTime,
     request_count: u64,
     download: Option<Download<D>>,
+    /// Whether the last batch here was compared with the leader's since that was out of reach.
+    is_compared: bool,
+    /// The offset of the note beside the log, once this run has left one.
+    noted: Option<i64>,
 }
 
 /// A request that may still be answered.
@@ -88,6 +96,8 @@ impl<D: Disk> Observer<D> {
             retry_at: MonotonicTime::MIN,
             request_count: 0,
             download: None,
+            is_compared: false,
+            noted: None,
         }
     }
 
@@ -104,6 +114,7 @@ impl<D: Disk> Observer<D> {
     fn pass_time(&mut self, now: MonotonicTime) {
         if self.under_way.is_some_and(|asked| asked.deadline <= now) {
             self.under_way = None;
+            self.is_compared = false;
         }
         if self.heard_at.plus_ms(self.timeouts.fetch_ms) <= now {
             self.is_asking_around = true;
@@ -140,9 +151,10 @@ impl<D: Disk> Replica<D> {
             return None;
         }
         let mended = self.mend(now.wall_ms);
+        let (fetch_offset, last_fetched_epoch) = self.fetch_position();
         let wanted_log = Wanted::Log {
-            fetch_offset: self.log.log.log_end_offset(),
-            last_fetched_epoch: self.log.last_epoch(),
+            fetch_offset,
+            last_fetched_epoch,
             high_watermark: self.high_watermark(),
         };
         let RoleState::Observer(observer) = &mut self.role else {
@@ -229,6 +241,7 @@ impl<D: Disk> Replica<D> {
         else {
             // The leader may be gone for good: somebody else knows who is next.
             observer.is_asking_around |= matches!(request.to, Recipient::Leader(_));
+            observer.is_compared = false;
             observer.back_off(now.monotonic);
             return Ok(());
         };
@@ -324,9 +337,12 @@ impl<D: Disk> Replica<D> {
         let RoleState::Observer(observer) = &mut self.role else {
             return Ok(());
         };
-        let request_count = observer.request_count;
+        let known = (observer.request_count, observer.is_compared, observer.noted);
+        let (request_count, is_compared, noted) = known;
         *observer = Observer {
             request_count,
+            is_compared,
+            noted,
             ..Observer::new(timeouts, named, now)
         };
         self.epoch = leader.epoch;
@@ -346,12 +362,25 @@ impl<D: Disk> Replica<D> {
             // The question was only who leads.
             (Wanted::Log { .. }, _) if observer.download.is_some() => Ok(()),
             (
-                Wanted::Log { .. },
+                Wanted::Log { fetch_offset, .. },
                 Content::Records {
                     bytes,
                     high_watermark,
                 },
-            ) => self.take_records(bytes, high_watermark, now.wall_ms),
+            ) => {
+                self.mend(now.wall_ms)?;
+                match self.compare(*fetch_offset, bytes, now.wall_ms)? {
+                    Some(news) => self.take_records(news, high_watermark, now.wall_ms),
+                    None => Ok(()),
+                }
+            }
+            // The leader does not have that batch any more. What comes after it may be there.
+            (Wanted::Log { fetch_offset, .. }, Content::SnapshotId(_))
+                if *fetch_offset < self.log.log.log_end_offset() =>
+            {
+                self.end_comparison();
+                Ok(())
+            }
             (Wanted::Log { .. }, Content::Diverging(end)) => self.cut_where_logs_part(end, now),
             (Wanted::Log { .. }, Content::SnapshotId(id)) => self.begin_download(id, now),
             (Wanted::Snapshot { .. }, Content::Piece(piece)) => self.take_piece(&piece, now),
@@ -361,13 +390,82 @@ impl<D: Disk> Replica<D> {
         }
     }
 
+    /// Where the next fetch begins, and the epoch of the batch before: at the end of the log, unless the last batch has
+    /// yet to be compared.
+    fn fetch_position(&self) -> (i64, LeaderEpoch) {
+        let log = &self.log;
+        let end = (log.log.log_end_offset(), log.last_epoch());
+        let is_compared =
+            matches!(&self.role, RoleState::Observer(observer) if observer.is_compared);
+        if is_compared || !self.has_one_voter() {
+            return end;
+        }
+        let last_batch = log.batch_start(end.0 - 1).ok();
+        // Before the first one there is a snapshot, or nothing.
+        let last_batch = last_batch.filter(|start| *start > log.log.log_start_offset());
+        let epochs = log.log.leader_epochs();
+        let position =
+            last_batch.and_then(|start| Some((start, epochs.epoch_for_offset(start - 1)?)));
+        position.unwrap_or(end)
+    }
+
+    /// Whether a leader could be elected without anybody else, so that nobody else would have what it loses.
+    fn has_one_voter(&self) -> bool {
+        let voters = self.voters();
+        let count = match voters.can_change() {
+            true => voters.voters.as_ref().map(Vec::len),
+            false => self.fixed_voters.as_ref().map(Vec::len),
+        };
+        count == Some(1)
+    }
+
+    /// Compares the last batch here with the leader's, if that was asked for, and gives what comes after it; `None`
+    /// when there is nothing to compare it with, and the next fetch from the end of the log tells.
+    ///
+    /// # Errors
+    /// When the leader has another batch, and this one is committed.
+    fn compare<'a>(
+        &mut self,
+        fetch_offset: i64,
+        bytes: &'a [u8],
+        now_ms: i64,
+    ) -> Result<Option<&'a [u8]>, ObserverError> {
+        let log = &mut self.log;
+        let log_end_offset = log.log.log_end_offset();
+        let mut news = Some(bytes);
+        if fetch_offset < log_end_offset {
+            let mut own = Vec::new();
+            let read = log.log.read_into(fetch_offset, 1, log_end_offset, &mut own);
+            read.map_err(|error| AppendError::Log(error.to_string()))?;
+            let first = Batches::new(bytes).next().and_then(Result::ok);
+            let size_bytes = first.map(|batch| batch.size_in_bytes());
+            news = size_bytes.map(|size| bytes.split_at(size).1);
+            let is_same = |size: usize| own.get(..size) == bytes.get(..size);
+            if !size_bytes.is_none_or(is_same) {
+                if fetch_offset < log.high_watermark() {
+                    return Err(self.below_high_watermark(fetch_offset));
+                }
+                log.truncate_to(fetch_offset, now_ms)?;
+                news = Some(bytes);
+            }
+        }
+        self.end_comparison();
+        Ok(news)
+    }
+
+    /// From here on the log is fetched from its end.
+    const fn end_comparison(&mut self) {
+        if let RoleState::Observer(observer) = &mut self.role {
+            observer.is_compared = true;
+        }
+    }
+
     fn take_records(
         &mut self,
         bytes: &[u8],
         high_watermark: i64,
         now_ms: i64,
     ) -> Result<(), ObserverError> {
-        self.mend(now_ms)?;
         let log = &mut self.log;
         let changes = quorum_records(bytes, log.log.log_end_offset())?;
         match log.write(bytes, self.epoch, now_ms) {
@@ -387,8 +485,13 @@ impl<D: Disk> Replica<D> {
         let committed = log.batch_start(high_watermark.min(end_offset));
         let committed = committed.map_err(of_read)?;
         if committed > log.high_watermark() {
+            let RoleState::Observer(observer) = &mut self.role else {
+                return Ok(());
+            };
             // Before anybody lives by it: the next start must not take it for something that may be cut.
-            damage::move_note(&log.disk, &log.folder, committed)?;
+            let before = observer.noted.take();
+            damage::move_note(&log.disk, &log.folder, before, committed)?;
+            observer.noted = Some(committed);
         }
         log.commit(committed);
         if let RoleState::Observer(observer) = &mut self.role {
@@ -422,6 +525,7 @@ impl<D: Disk> Replica<D> {
         } else if let RoleState::Observer(observer) = &mut self.role {
             // There is nothing to cut: asking the same at once would be of no use.
             observer.back_off(now.monotonic);
+            observer.is_compared = true;
         }
         Ok(())
     }

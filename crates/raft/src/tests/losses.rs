@@ -44,6 +44,8 @@ fn an_observer_that_has_halted_for_a_loss_halts_again_after_a_restart() {
          crash
          poll
          2 6 snapshot 1 5
+         poll
+         2 6 snapshot 1 5
          state",
         &expect_test::expect![[r#"
             learn 2 5 => Observer { leader_id: 2 } epoch 5 log 0..0 high watermark 0
@@ -53,9 +55,11 @@ fn an_observer_that_has_halted_for_a_loss_halts_again_after_a_restart() {
             poll => Leader(2) in 6 Log { fetch_offset: 2, last_fetched_epoch: 5, high_watermark: 2 }
             2 6 diverging 5 1 => ! the leader's log leaves this one at offset 1, and what is below 2 is committed: is `/a/__cluster_metadata-0` the directory of another cluster? Else the controller has lost records: stop it, and restore its newest directory. Removing this folder gives up what the controller lacks
             restart => Observer { leader_id: 2 } epoch 6 log 0..2 high watermark 2
-            poll => Leader(2) in 6 Log { fetch_offset: 2, last_fetched_epoch: 5, high_watermark: 2 }
+            poll => Leader(2) in 6 Log { fetch_offset: 1, last_fetched_epoch: 5, high_watermark: 2 }
             2 6 diverging 5 1 => ! the leader's log leaves this one at offset 1, and what is below 2 is committed: is `/a/__cluster_metadata-0` the directory of another cluster? Else the controller has lost records: stop it, and restore its newest directory. Removing this folder gives up what the controller lacks
             crash => Observer { leader_id: 2 } epoch 6 log 0..2 high watermark 2
+            poll => Leader(2) in 6 Log { fetch_offset: 1, last_fetched_epoch: 5, high_watermark: 2 }
+            2 6 snapshot 1 5 => Observer { leader_id: 2 } epoch 6 log 0..2 high watermark 2
             poll => Leader(2) in 6 Log { fetch_offset: 2, last_fetched_epoch: 5, high_watermark: 2 }
             2 6 snapshot 1 5 => ! the leader's log leaves this one at offset 1, and what is below 2 is committed: is `/a/__cluster_metadata-0` the directory of another cluster? Else the controller has lost records: stop it, and restore its newest directory. Removing this folder gives up what the controller lacks
             state => Observer { leader_id: 2 } epoch 6 log 0..2 high watermark 2
@@ -85,8 +89,102 @@ fn an_observer_that_was_killed_cuts_nothing_that_it_knew_as_committed() {
             2 5 records 2 1:5:b 2:5:c => Observer { leader_id: 2 } epoch 5 log 0..3 high watermark 2
             restart => Observer { leader_id: 2 } epoch 5 log 0..3 high watermark 2
             learn 2 6 => Observer { leader_id: 2 } epoch 6 log 0..3 high watermark 2
-            poll => Leader(2) in 6 Log { fetch_offset: 3, last_fetched_epoch: 5, high_watermark: 2 }
+            poll => Leader(2) in 6 Log { fetch_offset: 2, last_fetched_epoch: 5, high_watermark: 2 }
             2 6 diverging 5 1 => ! the leader's log leaves this one at offset 1, and what is below 2 is committed: is `/a/__cluster_metadata-0` the directory of another cluster? Else the controller has lost records: stop it, and restore its newest directory. Removing this folder gives up what the controller lacks
+        "#]],
+    );
+}
+
+/// A leader that was started with an older copy of its directory has led anew, through epochs and offsets that the
+/// observer knows.
+#[test]
+fn an_observer_that_starts_knows_a_leader_that_has_led_anew_through_what_it_has_lost() {
+    script::check(
+        observer(),
+        "learn 2 5
+         poll
+         2 5 records 3 0:5:a 1:5:b 2:5:c
+         restart
+         poll
+         2 5 records 5 2:5:x 3:5:y,z",
+        &expect_test::expect![[r#"
+            learn 2 5 => Observer { leader_id: 2 } epoch 5 log 0..0 high watermark 0
+            poll => Leader(2) in 5 Log { fetch_offset: 0, last_fetched_epoch: 0, high_watermark: 0 }
+            2 5 records 3 0:5:a 1:5:b 2:5:c => Observer { leader_id: 2 } epoch 5 log 0..3 high watermark 3
+            restart => Observer { leader_id: 2 } epoch 5 log 0..3 high watermark 3
+            poll => Leader(2) in 5 Log { fetch_offset: 2, last_fetched_epoch: 5, high_watermark: 3 }
+            2 5 records 5 2:5:x 3:5:y,z => ! the leader's log leaves this one at offset 2, and what is below 3 is committed: is `/a/__cluster_metadata-0` the directory of another cluster? Else the controller has lost records: stop it, and restore its newest directory. Removing this folder gives up what the controller lacks
+        "#]],
+    );
+}
+
+#[test]
+fn an_observer_that_could_not_reach_its_leader_knows_whether_that_has_led_anew() {
+    script::check(
+        observer(),
+        "learn 2 5
+         poll
+         2 5 records 3 0:5:a 1:5:b 2:5:c
+         poll
+         lost
+         wait 20
+         poll
+         2 5 records 4 2:5:c 3:5:d
+         poll
+         wait 2000
+         poll
+         2 5 records 5 3:5:x 4:5:y",
+        &expect_test::expect![[r#"
+            learn 2 5 => Observer { leader_id: 2 } epoch 5 log 0..0 high watermark 0
+            poll => Leader(2) in 5 Log { fetch_offset: 0, last_fetched_epoch: 0, high_watermark: 0 }
+            2 5 records 3 0:5:a 1:5:b 2:5:c => Observer { leader_id: 2 } epoch 5 log 0..3 high watermark 3
+            poll => Leader(2) in 5 Log { fetch_offset: 3, last_fetched_epoch: 5, high_watermark: 3 }
+            lost => 
+            wait 20 => 
+            poll => Anyone in 5 Log { fetch_offset: 2, last_fetched_epoch: 5, high_watermark: 3 }
+            2 5 records 4 2:5:c 3:5:d => Observer { leader_id: 2 } epoch 5 log 0..4 high watermark 4
+            poll => Leader(2) in 5 Log { fetch_offset: 4, last_fetched_epoch: 5, high_watermark: 4 }
+            wait 2000 => 
+            poll => Anyone in 5 Log { fetch_offset: 3, last_fetched_epoch: 5, high_watermark: 4 }
+            2 5 records 5 3:5:x 4:5:y => ! the leader's log leaves this one at offset 3, and what is below 4 is committed: is `/a/__cluster_metadata-0` the directory of another cluster? Else the controller has lost records: stop it, and restore its newest directory. Removing this folder gives up what the controller lacks
+        "#]],
+    );
+}
+
+/// What is not committed may be another leader's.
+#[test]
+fn a_last_batch_that_is_not_the_leaders_is_cut_while_it_is_not_committed() {
+    script::check(
+        observer(),
+        "learn 2 5
+         poll
+         2 5 records 1 0:5:a 1:5:b
+         restart
+         poll
+         2 5 records -1
+         restart
+         poll
+         2 5 records 3 1:5:c 2:5:d
+         poll
+         restart
+         poll
+         2 5 records 3
+         poll",
+        &expect_test::expect![[r#"
+            learn 2 5 => Observer { leader_id: 2 } epoch 5 log 0..0 high watermark 0
+            poll => Leader(2) in 5 Log { fetch_offset: 0, last_fetched_epoch: 0, high_watermark: 0 }
+            2 5 records 1 0:5:a 1:5:b => Observer { leader_id: 2 } epoch 5 log 0..2 high watermark 1
+            restart => Observer { leader_id: 2 } epoch 5 log 0..2 high watermark 1
+            poll => Leader(2) in 5 Log { fetch_offset: 1, last_fetched_epoch: 5, high_watermark: 1 }
+            2 5 records -1 => Observer { leader_id: 2 } epoch 5 log 0..2 high watermark 1
+            restart => Observer { leader_id: 2 } epoch 5 log 0..2 high watermark 1
+            poll => Leader(2) in 5 Log { fetch_offset: 1, last_fetched_epoch: 5, high_watermark: 1 }
+            2 5 records 3 1:5:c 2:5:d => Observer { leader_id: 2 } epoch 5 log 0..3 high watermark 3
+            poll => Leader(2) in 5 Log { fetch_offset: 3, last_fetched_epoch: 5, high_watermark: 3 }
+            restart => Observer { leader_id: 2 } epoch 5 log 0..3 high watermark 3
+            poll => Leader(2) in 5 Log { fetch_offset: 2, last_fetched_epoch: 5, high_watermark: 3 }
+            2 5 records 3 => Observer { leader_id: 2 } epoch 5 log 0..3 high watermark 3
+            poll => Leader(2) in 5 Log { fetch_offset: 3, last_fetched_epoch: 5, high_watermark: 3 }
         "#]],
     );
 }
@@ -134,7 +232,7 @@ fn an_observer_that_was_killed_cuts_what_was_not_committed() {
             2 5 records 1 0:5:a 1:5:b => Observer { leader_id: 2 } epoch 5 log 0..2 high watermark 1
             restart => Observer { leader_id: 2 } epoch 5 log 0..2 high watermark 1
             learn 3 6 => Observer { leader_id: 3 } epoch 6 log 0..2 high watermark 1
-            poll => Leader(3) in 6 Log { fetch_offset: 2, last_fetched_epoch: 5, high_watermark: 1 }
+            poll => Leader(3) in 6 Log { fetch_offset: 1, last_fetched_epoch: 5, high_watermark: 1 }
             3 6 diverging 5 1 => Observer { leader_id: 3 } epoch 6 log 0..1 high watermark 1
             poll => Leader(3) in 6 Log { fetch_offset: 1, last_fetched_epoch: 5, high_watermark: 1 }
             3 6 records 2 1:6:c => Observer { leader_id: 3 } epoch 6 log 0..2 high watermark 2

@@ -107,7 +107,7 @@ fn an_observer_looks_for_a_leader_and_follows_it() {
          poll
          wait 20
          poll
-         3 6 records 4 3:6:d
+         3 6 records 4 2:5:c 3:6:d
          apply",
         &expect![[r#"
             state => Unattached epoch 0 log 0..0 high watermark 0
@@ -124,14 +124,14 @@ fn an_observer_looks_for_a_leader_and_follows_it() {
             2 5 records 3 => Observer { leader_id: 2 } epoch 5 log 0..3 high watermark 3
             apply => to 3 ["c"]
             restart => Observer { leader_id: 2 } epoch 5 log 0..3 high watermark 3
-            poll => Leader(2) in 5 Log { fetch_offset: 3, last_fetched_epoch: 5, high_watermark: 3 }
+            poll => Leader(2) in 5 Log { fetch_offset: 2, last_fetched_epoch: 4, high_watermark: 3 }
             3 6 not-leader => Observer { leader_id: 3 } epoch 6 log 0..3 high watermark 3
-            poll => Leader(3) in 6 Log { fetch_offset: 3, last_fetched_epoch: 5, high_watermark: 3 }
+            poll => Leader(3) in 6 Log { fetch_offset: 2, last_fetched_epoch: 4, high_watermark: 3 }
             3 5 records 9 3:5:x => Observer { leader_id: 3 } epoch 6 log 0..3 high watermark 3
             poll => nothing until Some(1020)
             wait 20 => 
-            poll => Leader(3) in 6 Log { fetch_offset: 3, last_fetched_epoch: 5, high_watermark: 3 }
-            3 6 records 4 3:6:d => Observer { leader_id: 3 } epoch 6 log 0..4 high watermark 4
+            poll => Leader(3) in 6 Log { fetch_offset: 2, last_fetched_epoch: 4, high_watermark: 3 }
+            3 6 records 4 2:5:c 3:6:d => Observer { leader_id: 3 } epoch 6 log 0..4 high watermark 4
             apply => to 4 ["a", "b", "c", "d"]
         "#]],
     );
@@ -252,6 +252,8 @@ fn a_snapshot_takes_the_place_of_the_log() {
          poll
          2 5 snapshot 7 4
          poll
+         2 5 snapshot 7 4
+         poll
          2 5 no-snapshot
          wait 20
          poll
@@ -279,6 +281,8 @@ fn a_snapshot_takes_the_place_of_the_log() {
             2 5 piece 7 4 0 100 a x y => Observer { leader_id: 2 } epoch 5 log 0..2 high watermark 1
             poll => Leader(2) in 5 Snapshot { id: SnapshotId { end_offset: 7, epoch: 4 }, position: 100 }
             restart => Observer { leader_id: 2 } epoch 5 log 0..2 high watermark 1
+            poll => Leader(2) in 5 Log { fetch_offset: 1, last_fetched_epoch: 3, high_watermark: 1 }
+            2 5 snapshot 7 4 => Observer { leader_id: 2 } epoch 5 log 0..2 high watermark 1
             poll => Leader(2) in 5 Log { fetch_offset: 2, last_fetched_epoch: 3, high_watermark: 1 }
             2 5 snapshot 7 4 => Observer { leader_id: 2 } epoch 5 log 0..2 high watermark 1
             poll => Leader(2) in 5 Snapshot { id: SnapshotId { end_offset: 7, epoch: 4 }, position: 0 }
@@ -547,7 +551,7 @@ fn an_observer_has_caught_up_when_it_has_what_its_leader_has_committed() {
             state => Observer { leader_id: 2 } epoch 1 log 0..5 high watermark 2
             restart => Observer { leader_id: 2 } epoch 1 log 0..5 high watermark 2
             caught-up => false
-            poll => Leader(2) in 1 Log { fetch_offset: 5, last_fetched_epoch: 1, high_watermark: 2 }
+            poll => Leader(2) in 1 Log { fetch_offset: 2, last_fetched_epoch: 1, high_watermark: 2 }
             2 1 records -1 => Observer { leader_id: 2 } epoch 1 log 0..5 high watermark 2
             caught-up => false
             poll => Leader(2) in 1 Log { fetch_offset: 5, last_fetched_epoch: 1, high_watermark: 2 }

@@ -1,7 +1,8 @@
 use super::*;
 use metadata::{BatchPlace, MetadataRecord, MetadataVersion, metadata_batch};
 use model::{ErrorCode, LeaderEpoch};
-use raft::Content;
+use raft::{Content, Wanted};
+use std::collections::BTreeMap;
 use std::path::Path;
 use storage::sim::{Crash, SimDisk};
 
@@ -14,7 +15,8 @@ const LEADER: LeaderAndEpoch = LeaderAndEpoch {
 struct World {
     disk: SimDisk,
     log: ObservedMetadataLog<SimDisk>,
-    batches: Vec<u8>,
+    /// By their first offsets.
+    batches: BTreeMap<i64, Vec<u8>>,
     end_offset: i64,
 }
 
@@ -49,7 +51,7 @@ impl World {
         let mut world = Self {
             log: open(&disk),
             disk,
-            batches: Vec::new(),
+            batches: BTreeMap::new(),
             end_offset: 0,
         };
         world.learn();
@@ -86,19 +88,23 @@ impl World {
             timestamp_ms: 1_000,
         };
         let batch = metadata_batch(records, MetadataVersion::LATEST, place);
-        self.batches.extend(batch);
+        self.batches.insert(self.end_offset, batch);
         self.end_offset += records.len() as i64;
     }
 
-    /// The log is answered with what was appended since `from`, of which all below `high_watermark` is
-    /// committed.
+    /// The log is answered with all from where it asks on, of which all below `high_watermark` is committed.
     fn fetch(
         &mut self,
         high_watermark: i64,
     ) -> Result<Option<MetadataChange>, FollowMetadataError> {
         let now = Now::at_ms(2_000);
         let request = self.log.poll_request(now).expect("it asks");
-        let bytes = std::mem::take(&mut self.batches);
+        let fetch_offset = match request.wanted {
+            Wanted::Log { fetch_offset, .. } => fetch_offset,
+            Wanted::Snapshot { .. } => self.end_offset,
+        };
+        let asked = self.batches.range(fetch_offset..);
+        let bytes: Vec<u8> = asked.flat_map(|(_, batch)| batch.clone()).collect();
         let answer = Answer::Answer {
             error: ErrorCode::None,
             leader: LEADER,
