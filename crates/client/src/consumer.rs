@@ -373,7 +373,8 @@ impl Consumer {
         if let Some(error) = self.shared.trouble(&mut state, now_ms) {
             return Err(error);
         }
-        match state.membership.as_ref().and_then(|m| m.failure()) {
+        let member = state.membership.as_mut();
+        match member.and_then(|member| member.take_refusal().or(member.failure())) {
             Some(code) => Err(self.shared.refusal_with(code, state.refusal.clone())),
             None => Ok(()),
         }

@@ -138,6 +138,8 @@ pub(crate) struct HeartbeatMembership<P: Protocol = ConsumerGroup> {
     has_event_out: bool,
     /// What the application has, by the events that it took.
     held: BTreeSet<TopicPartition>,
+    /// Why the last heartbeat was refused, if the application is to hear of it; it is sent again all the same.
+    untold_refusal: Option<ErrorCode>,
     failed_attempts: u32,
     next_attempt_ms: i64,
     heartbeat_interval_ms: i64,
@@ -181,6 +183,7 @@ impl<P: Protocol> HeartbeatMembership<P> {
             events: VecDeque::new(),
             has_event_out: false,
             held: BTreeSet::new(),
+            untold_refusal: None,
             failed_attempts: 0,
             next_attempt_ms: now_ms,
             heartbeat_interval_ms: 0,
@@ -212,6 +215,7 @@ impl<P: Protocol> HeartbeatMembership<P> {
         self.events.clear();
         self.has_event_out = false;
         self.held.clear();
+        self.untold_refusal = None;
         self.phase = Phase::Leaving { has_left };
         // The answer to a request in flight does not matter any more: its caller drops it.
         self.has_request_in_flight = false;
@@ -259,6 +263,16 @@ impl<P: Protocol> HeartbeatMembership<P> {
             Phase::Failed(error) => Some(error),
             _ => None,
         }
+    }
+
+    /// Whether `take_refusal` has one.
+    pub(crate) const fn has_refusal(&self) -> bool {
+        self.untold_refusal.is_some()
+    }
+
+    /// Why a heartbeat was refused that is sent again, once.
+    pub(crate) const fn take_refusal(&mut self) -> Option<ErrorCode> {
+        self.untold_refusal.take()
     }
 
     /// A commit of this epoch was refused because of the member.

@@ -88,7 +88,7 @@ pub(super) async fn step(shared: &Shared) -> bool {
                 member.handle_failure(now_ms);
             }
         }
-        if member.has_events() || member.failure().is_some() {
+        if member.has_events() || member.has_refusal() || member.failure().is_some() {
             shared.application.notify_one();
         }
         let needs_topics = member.needs_topics();

@@ -80,6 +80,24 @@ impl Member {
         either!(self, member => member.failure())
     }
 
+    /// Whether `take_refusal` has one.
+    pub(super) const fn has_refusal(&self) -> bool {
+        match self {
+            Self::Classic(_) => false,
+            Self::Consumer(member) => member.has_refusal(),
+            Self::Streams(member) => member.has_refusal(),
+        }
+    }
+
+    /// Why a heartbeat was refused that is sent again, once.
+    pub(super) const fn take_refusal(&mut self) -> Option<ErrorCode> {
+        match self {
+            Self::Classic(_) => None,
+            Self::Consumer(member) => member.take_refusal(),
+            Self::Streams(member) => member.take_refusal(),
+        }
+    }
+
     /// A commit of this generation or epoch was refused because of the member.
     pub(super) fn handle_commit_error(&mut self, error: ErrorCode, generation_id: i32) {
         either!(self, member => member.handle_commit_error(error, generation_id));

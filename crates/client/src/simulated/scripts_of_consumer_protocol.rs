@@ -187,6 +187,33 @@ fn who_is_cut_off_for_less_than_a_session_loses_nothing() {
 }
 
 #[test]
+fn who_may_not_read_a_topic_hears_so_and_goes_on() {
+    run(76, 1, async |cluster: Cluster| {
+        filled(&cluster, 30);
+        let told = Told::default();
+        let mut one = subscribed("one", &told, &[]);
+        let refuse = Fault::Refuse(ErrorCode::TopicAuthorizationFailed);
+        cluster.fail(HEARTBEAT, refuse, 1);
+        let error = loop {
+            if let Err(error) = one.poll(SOON).await {
+                break error;
+            }
+        };
+        assert!(
+            matches!(
+                error,
+                Error::Refused {
+                    code: ErrorCode::TopicAuthorizationFailed,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        read_to(&mut one, 30).await;
+    });
+}
+
+#[test]
 fn a_partition_goes_before_it_comes() {
     run(74, 2, async |cluster: Cluster| {
         filled(&cluster, 0);

@@ -1,5 +1,6 @@
 //! What comes back to a member, and what it makes of it.
 
+use super::super::membership::Event;
 use super::{ConsumerGroup, HeartbeatMembership, JOIN_EPOCH, Phase, Protocol};
 use model::{BrokerId, ErrorCode};
 
@@ -30,7 +31,9 @@ impl<P: Protocol> HeartbeatMembership<P> {
         if let Phase::Evicted { .. } | Phase::Leaving { .. } | Phase::Parting = self.phase {
             // The answer to a heartbeat from before the end may be the one that it is a member by.
             match answer {
-                HeartbeatAnswer::Accepted { member_epoch, .. } if member_epoch > JOIN_EPOCH => {
+                HeartbeatAnswer::Accepted { member_epoch, .. }
+                    if member_epoch > JOIN_EPOCH && telling.is_some() =>
+                {
                     self.member_epoch = member_epoch;
                 }
                 HeartbeatAnswer::Coordinator(Ok(broker)) => self.coordinator = Some(broker),
@@ -64,7 +67,7 @@ impl<P: Protocol> HeartbeatMembership<P> {
                 self.member_epoch = member_epoch;
                 self.phase = Phase::Joined;
                 self.told = Some(telling);
-                self.events.extend(self.protocol.handle_news(news));
+                self.hear_news(news);
                 let has_doubt = std::mem::take(&mut self.has_lost_answer);
                 match assignment {
                     Some(assignment) => {
@@ -76,6 +79,17 @@ impl<P: Protocol> HeartbeatMembership<P> {
                 self.reconcile();
             }
             HeartbeatAnswer::Refused(error) => self.handle_refusal(error, now_ms),
+        }
+    }
+
+    /// Of what comes while the application is busy, the newest counts.
+    fn hear_news(&mut self, news: P::News) {
+        let Some(event) = self.protocol.handle_news(news) else {
+            return;
+        };
+        match (self.events.back_mut(), &event) {
+            (Some(last @ Event::Statuses(_)), Event::Statuses(_)) => *last = event,
+            _ => self.events.push_back(event),
         }
     }
 
@@ -132,7 +146,10 @@ impl<P: Protocol> HeartbeatMembership<P> {
                 self.back_off(now_ms);
             }
             // The topic may be allowed later; what the member has it keeps.
-            ErrorCode::TopicAuthorizationFailed => self.back_off(now_ms),
+            ErrorCode::TopicAuthorizationFailed => {
+                self.untold_refusal = Some(error);
+                self.back_off(now_ms);
+            }
             error if error.is_retriable() => self.back_off(now_ms),
             error => self.fail(error),
         }

@@ -52,6 +52,9 @@ pub(super) fn check<P: Scripted>(
             _ => P::play(&mut member, &words, now_ms),
         }
         out.push_str(line);
+        if let Some(refusal) = member.take_refusal() {
+            write!(out, " !! {}", refusal.name()).expect("a string takes all");
+        }
         match member.poll_request(now_ms) {
             Some(MemberRequest::FindCoordinator) => out.push_str(" -> find"),
             Some(MemberRequest::Heartbeat(beat)) => {

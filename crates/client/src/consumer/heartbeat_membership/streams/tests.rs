@@ -456,6 +456,48 @@ fn a_lost_answer_does_not_matter_once_tasks_are_told() {
 }
 
 #[test]
+fn who_may_not_read_a_topic_hears_so_and_goes_on() {
+    check(
+        settings(),
+        "start
+         found
+         refuse TOPIC_AUTHORIZATION_FAILED
+         wait 100
+         refuse TOPIC_AUTHORIZATION_FAILED
+         wait 200
+         assign 1 active 0_0",
+        expect![[r#"
+            start -> find
+            found -> epoch 0 endpoints=-1 topology owns none
+            refuse TOPIC_AUTHORIZATION_FAILED !! TOPIC_AUTHORIZATION_FAILED
+            wait 100 -> epoch 0 endpoints=-1 topology owns none
+            refuse TOPIC_AUTHORIZATION_FAILED !! TOPIC_AUTHORIZATION_FAILED
+            wait 200 -> epoch 0 endpoints=-1 topology owns none
+            assign 1 active 0_0
+        "#]],
+    );
+}
+
+#[test]
+fn a_coordinator_that_does_not_let_go_is_left_all_the_same() {
+    check(
+        settings(),
+        "start
+         found
+         assign 1 active 0_0
+         leave
+         ok 7",
+        expect![[r#"
+            start -> find
+            found -> epoch 0 endpoints=-1 topology owns none
+            assign 1 active 0_0
+            leave -> epoch -1
+            ok 7
+        "#]],
+    );
+}
+
+#[test]
 fn statuses_are_told_when_they_change() {
     check(
         settings(),
@@ -477,6 +519,33 @@ fn statuses_are_told_when_they_change() {
             status 1
             wait 5000 -> epoch 1
             ok 1 => statuses []
+            done
+        "#]],
+    );
+}
+
+#[test]
+fn of_statuses_that_come_while_the_application_is_busy_the_newest_counts() {
+    check(
+        settings(),
+        "start
+         found
+         status 1
+         wait 5000
+         ok 1
+         wait 5000
+         status 1
+         done
+         done",
+        expect![[r#"
+            start -> find
+            found -> epoch 0 endpoints=-1 topology owns none
+            status 1 => statuses [MissingInternalTopics]
+            wait 5000 -> epoch 1
+            ok 1
+            wait 5000 -> epoch 1
+            status 1
+            done => statuses [MissingInternalTopics]
             done
         "#]],
     );
