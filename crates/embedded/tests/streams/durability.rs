@@ -13,10 +13,13 @@ use riverrun_streams::dsl::{
 use riverrun_streams::processor::{DeadLetterTopic, Handlers, Processor, ProcessorContext};
 use riverrun_streams::record::Record;
 use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee, State, StreamsConfig};
+use riverrun_streams::serde::DefaultSerde;
+use riverrun_streams::state::{KeyValueStore, Stores};
 use riverrun_streams::topology::Topology;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long nothing may happen that must not.
@@ -499,19 +502,6 @@ fn windows_outlive_another_retention() -> Result<(), Error> {
     Ok(())
 }
 
-/// Every file below but locks has something else in it.
-fn damage(directory: &Path) -> Result<(), Error> {
-    for entry in std::fs::read_dir(directory)? {
-        let path = entry?.path();
-        match path.is_dir() {
-            true => damage(&path)?,
-            false if path.ends_with("lock") => {}
-            false => std::fs::write(&path, "damaged")?,
-        }
-    }
-    Ok(())
-}
-
 #[test]
 fn damaged_stores_are_restored() -> Result<(), Error> {
     for guarantee in [ProcessingGuarantee::AtLeastOnce, EXACTLY_ONCE] {
@@ -524,7 +514,7 @@ fn damaged_stores_are_restored() -> Result<(), Error> {
             world.write("words", 0, "be", b"")?;
             world.await_values(CHANGELOG, 1, &[("be", count)])?;
             streams.close()?;
-            damage(&state.path().join("app/0_0/stores"))?;
+            harness::damage(&state.path().join("app/0_0/stores"))?;
         }
     }
     Ok(())
@@ -589,6 +579,84 @@ fn a_changelog_that_was_cut_is_restored_anew() -> Result<(), Error> {
     world.await_values(CHANGELOG, 1, &[("be", 5)])?;
     assert!(!mark.exists());
     first.close()?;
+    Ok(())
+}
+
+/// Counts the records of each key twice: in a store with a changelog and in one without. A record that says `gone` makes
+/// the first forget its key.
+struct CountTwice;
+
+impl Processor<String, String, String, String> for CountTwice {
+    fn process(
+        &mut self,
+        context: &mut ProcessorContext<'_, String, String>,
+        record: Record<String, String>,
+    ) -> Result<(), Failure> {
+        let mut counts = [0; 2];
+        for (name, count) in ["counts", "notes"].iter().zip(&mut counts) {
+            let store = context.store::<KeyValueStore<String, i64>>(name)?;
+            let mut store = store.borrow();
+            *count = store.get(&record.key)?.unwrap_or(0) + 1;
+            let kept = (record.value != "gone" || *name == "notes").then_some(&*count);
+            store.put(context.task(), &record.key, kept)?;
+        }
+        let [counted, noted] = counts;
+        context.forward(Record {
+            value: format!("{counted} {noted}"),
+            ..record
+        })
+    }
+}
+
+fn count_twice() -> Result<Topology, Error> {
+    let builder = StreamsBuilder::new();
+    let store = |name: &str| {
+        let supplier = Stores::persistent_key_value_store(name);
+        Stores::key_value_store_builder(supplier, String::serde(), i64::serde())
+    };
+    builder.add_state_store(Arc::new(store("counts")));
+    builder.add_state_store(Arc::new(store("notes").with_logging_disabled()));
+    builder
+        .stream::<String, String>("words")
+        .process(|| CountTwice, &["counts", "notes"])
+        .to("twice");
+    Ok(builder.build()?)
+}
+
+/// What no topic has stays when a changelog was cut; what the changelog has not any more goes.
+#[test]
+fn rows_without_a_changelog_stay_when_another_one_was_cut() -> Result<(), Error> {
+    for guarantee in [ProcessingGuarantee::AtLeastOnce, EXACTLY_ONCE] {
+        let world = World::start(1)?;
+        world.create(NewTopic::new("twice").partitions(1))?;
+        let changelog = NewTopic::new(CHANGELOG).partitions(1);
+        world.create(changelog.config("cleanup.policy", "compact,delete"))?;
+        let (one, two) = (trials::directory(), trials::directory());
+        let mut config = world.config(one.path())?;
+        config.processing_guarantee = guarantee;
+        let mut elsewhere = config.clone();
+        elsewhere.state_dir = two.path().to_owned();
+        let mut read = 0;
+        let mut process = |world: &World, word: &str, value: &str| -> Result<String, Error> {
+            world.write("words", 0, word, value.as_bytes())?;
+            read += 1;
+            let values = harness::read_values(&world.broker, "twice", read)?;
+            Ok(values.last().ok_or("a value")?.clone())
+        };
+        let mut first = world.start_streams(count_twice()?, config.clone())?;
+        assert_eq!(process(&world, "be", "")?, "1 1");
+        first.close()?;
+        let mut second = world.start_streams(count_twice()?, elsewhere)?;
+        assert_eq!(process(&world, "be", "gone")?, "2 1");
+        let end = world.end(CHANGELOG, 0)?;
+        assert_eq!(process(&world, "to", "")?, "1 1");
+        second.close()?;
+        harness::cut(&world.broker, TopicPartition::new(CHANGELOG, 0), end)?;
+        let mut first = world.start_streams(count_twice()?, config)?;
+        assert_eq!(process(&world, "be", "")?, "1 2", "{guarantee:?}");
+        assert_eq!(process(&world, "to", "")?, "2 1", "{guarantee:?}");
+        first.close()?;
+    }
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! Global tables and stores: every thread reads what one thread has restored and follows.
 
 use crate::harness::{
-    Error, TestBroker, await_state, config, create_topic, create_topic_with, cut, read_values,
-    write, write_tombstone,
+    Error, TestBroker, await_state, config, create_topic, create_topic_with, cut, damage,
+    read_values, write, write_tombstone,
 };
 use riverrun_client::TopicPartition;
 use riverrun_embedded::EmbeddedBroker;
@@ -229,6 +229,26 @@ fn a_global_topic_that_was_made_anew_is_told() -> Result<(), Error> {
         ),
         "{error}"
     );
+    Ok(())
+}
+
+#[test]
+fn a_damaged_global_store_is_restored() -> Result<(), Error> {
+    let broker = TestBroker::start()?;
+    create_topics(&broker)?;
+    write(&broker, "users", &[("u1", "anna")])?;
+    let state = trials::directory();
+    let config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
+    let topology = || named_orders(Materialized::named("users-by-id"));
+    let mut streams = KafkaStreams::new(topology()?, config.clone());
+    streams.start()?;
+    streams.close()?;
+    damage(&state.path().join("words/global/stores"))?;
+    let mut streams = KafkaStreams::new(topology()?, config);
+    streams.start()?;
+    write(&broker, "orders", &[("1", "u1")])?;
+    assert_eq!(read_values(&broker, "named-orders", 1)?, ["u1 by anna"]);
+    streams.close()?;
     Ok(())
 }
 

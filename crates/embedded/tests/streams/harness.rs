@@ -5,7 +5,7 @@ use riverrun_client::admin::{AdminConfig, NewTopic};
 use riverrun_client::blocking::{Admin, Consumer, Producer};
 use riverrun_client::consumer::{ConsumerConfig, OwnedRecord};
 use riverrun_client::producer::{ProducerConfig, ProducerRecord};
-use riverrun_embedded::EmbeddedBroker;
+use riverrun_embedded::{EmbeddedBroker, EmbeddedBrokerBuilder};
 use riverrun_streams::dsl::{Materialized, StreamsBuilder};
 use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee, State, StreamsConfig};
 use riverrun_streams::topology::Topology;
@@ -29,10 +29,16 @@ pub(crate) struct TestBroker {
 
 impl TestBroker {
     pub(crate) fn start() -> Result<Self, Error> {
+        Self::start_with(|broker| broker)
+    }
+
+    pub(crate) fn start_with(
+        set: impl FnOnce(EmbeddedBrokerBuilder) -> EmbeddedBrokerBuilder,
+    ) -> Result<Self, Error> {
         let directory = trials::directory();
         let data = directory.path().join("data");
         Ok(Self {
-            broker: EmbeddedBroker::builder().directory(data).start()?,
+            broker: set(EmbeddedBroker::builder()).directory(data).start()?,
             _directory: directory,
         })
     }
@@ -296,6 +302,19 @@ pub(crate) fn until(
         }
     }
     Err("it is not so in time".into())
+}
+
+/// Every file below but locks has something else in it.
+pub(crate) fn damage(directory: &Path) -> Result<(), Error> {
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        match path.is_dir() {
+            true => damage(&path)?,
+            false if path.ends_with("lock") => {}
+            false => std::fs::write(&path, "damaged")?,
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn await_state(streams: &KafkaStreams, wanted: State) -> Result<(), Error> {

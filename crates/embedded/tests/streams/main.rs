@@ -9,6 +9,7 @@ mod metrics;
 mod patterns;
 mod purge;
 mod queries;
+mod revocation;
 mod robustness;
 mod standby;
 mod unsent;

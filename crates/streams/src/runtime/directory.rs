@@ -60,8 +60,9 @@ impl StateDirectory {
     }
 
     /// Removes what tasks have kept that were not open for `age` until `now`. Where a changelog is compacted meanwhile,
-    /// nobody could tell any more which of their rows were deleted.
-    pub(super) fn remove_older(&self, age: Duration, now: SystemTime) {
+    /// nobody could tell any more which of their rows were deleted. The tasks that have nothing any more.
+    pub(super) fn remove_older(&self, age: Duration, now: SystemTime) -> BTreeSet<TaskId> {
+        let mut removed = BTreeSet::new();
         for task in self.tasks() {
             let stores = self.of_task(task).join(STORES);
             let is_old = last_written(&stores)
@@ -73,8 +74,10 @@ impl StateDirectory {
             let lock = File::options().write(true).open(stores.join("lock"));
             if lock.is_ok_and(|lock| lock.try_lock().is_ok() && self.wipe(task).is_ok()) {
                 tracing::info!(%task, "what the task has kept is old, and removed");
+                removed.insert(task);
             }
         }
+        removed
     }
 
     /// Removes what a task has kept, at once: who is ended meanwhile leaves nothing that looks like a store.
@@ -203,9 +206,11 @@ mod tests {
         open.lock()?;
         let age = Duration::from_secs(600);
         let check = |now, expected: [bool; 2]| {
-            directory.remove_older(age, now);
+            let kept = directory.tasks();
+            let removed = directory.remove_older(age, now);
             let found = [0, 1].map(|partition| directory.of_task(task(partition)).exists());
             assert_eq!(found, expected);
+            assert!(kept.difference(&directory.tasks()).eq(&removed));
             Ok::<_, Error>(())
         };
         check(SystemTime::now(), [true, true])?;

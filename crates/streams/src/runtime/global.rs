@@ -8,15 +8,16 @@ use super::clock::now_ms;
 use super::directory::StateDirectory;
 use super::kafka_streams::{State, client_error};
 use super::output::topic_partition;
+use super::patience::Patience;
 use super::preparation::Preparation;
 use super::records::{batches, raw};
 use super::shared::Shared;
 use super::thread::{auxiliary_consumer, isolation};
 use crate::error::StreamsError;
 use crate::processor::{Handlers, LogAndFail, TaskId};
-use crate::state::{SharedRows, StateStore, TaskStorage};
+use crate::state::{SharedRows, StateStore, StoreFault, TaskStorage};
 use crate::task::{Input, Task};
-use crate::topology::{SourceTopics, Subtopology, TaskStores, Topology};
+use crate::topology::{BuiltTask, SourceTopics, Subtopology, TaskStores, Topology};
 use riverrun_client::TopicPartition;
 use riverrun_client::consumer::{Consumer, Records};
 use std::cell::RefCell;
@@ -121,13 +122,15 @@ impl GlobalThread {
                     .map(move |topic| (topic, stores.clone()))
             })
             .collect();
-        let storage = TaskStorage::global(setup.directory.of_globals(), setup.rows.clone());
-        let application_id: Arc<str> = Arc::from(config.application_id.as_str());
-        let whole = Subtopology::joined(GLOBAL.subtopology, globals);
-        let none = TaskStores::default();
-        let built = setup
-            .topology
-            .instantiate(&application_id, &whole, GLOBAL, &storage, &none)?;
+        let built = match build(&setup) {
+            Err(error) if error.store_fault().is_some_and(StoreFault::is_of_files) => {
+                tracing::warn!(%error, "global stores are restored from the beginning");
+                setup.rows.clear();
+                setup.directory.wipe_globals()?;
+                build(&setup)?
+            }
+            built => built?,
+        };
         check_shared(&setup.rows, built.stores.keys())?;
         let inputs = inputs(&built.sources, setup.preparation.counts());
         let filled = topic_of
@@ -144,6 +147,7 @@ impl GlobalThread {
             })
             .collect();
         let handlers = Arc::new(global_handlers(config));
+        let application_id: Arc<str> = Arc::from(config.application_id.as_str());
         let task = Task::new(GLOBAL, application_id, handlers, built, inputs);
         Ok(Self {
             task,
@@ -213,6 +217,7 @@ impl GlobalThread {
         self.task.init(now_ms())?;
         let mut ends = self.begin().await?;
         let poll = Duration::from_millis(self.setup.config.poll_ms);
+        let mut patience = Patience::new(self.setup.config.task_timeout_ms);
         while !self.setup.shared.have_stream_threads_ended() {
             ends.retain(|partition, end| {
                 let position = self.consumer.position(partition);
@@ -225,7 +230,12 @@ impl GlobalThread {
                 let _ = restored.send(Ok(()));
             }
             match self.consumer.poll(poll).await {
-                Ok(records) => self.process(records)?,
+                Ok(records) => {
+                    patience.reset();
+                    self.process(records)?;
+                }
+                // Who started the thread waits for it.
+                Err(error) if !*is_restored => patience.bear(error, Instant::now())?,
                 // Brokers that do not answer are waited for, as stream threads do.
                 Err(error) if error.is_retriable() => {
                     tracing::warn!(%error, "global topics are not read for now");
@@ -310,6 +320,18 @@ impl GlobalThread {
         close(self.consumer).await;
         committed.and(closed)
     }
+}
+
+/// The nodes and stores of all global tables and stores.
+fn build(setup: &GlobalSetup) -> Result<BuiltTask, StreamsError> {
+    let storage = TaskStorage::global(setup.directory.of_globals(), setup.rows.clone());
+    let application_id: Arc<str> = Arc::from(setup.config.application_id.as_str());
+    let globals = global_subtopologies(&setup.topology);
+    let whole = Subtopology::joined(GLOBAL.subtopology, globals);
+    let none = TaskStores::default();
+    setup
+        .topology
+        .instantiate(&application_id, &whole, GLOBAL, &storage, &none)
 }
 
 async fn close(consumer: Consumer) {

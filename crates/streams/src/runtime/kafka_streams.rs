@@ -152,7 +152,8 @@ impl KafkaStreams {
         self.check_work(&topics)?;
         let directory = StateDirectory::open(&self.config.state_dir, &self.config.application_id)?;
         if let Some(age_ms) = self.config.state_cleanup_dir_max_age_ms {
-            directory.remove_older(Duration::from_millis(age_ms), SystemTime::now());
+            // Nobody knows yet what is kept.
+            let _ = directory.remove_older(Duration::from_millis(age_ms), SystemTime::now());
         }
         // A topology of global tables alone has nothing for stream threads to do.
         let count = match topics.has_no_tasks() && !topics.globals.is_empty() {

@@ -325,11 +325,14 @@ pub(super) fn begin_anew<T>(
         drop(task);
         return setup.directory.wipe(task_id);
     }
-    // What no topic has must stay.
-    stores
-        .iter()
-        .filter(|(name, _)| has_changelog(name))
-        .try_for_each(|(_, store)| store.borrow_mut().commit(&BTreeMap::new()))
+    // What no topic has must stay, and the task has not processed since it was opened.
+    stores.iter().try_for_each(|(name, store)| {
+        let mut store = store.borrow_mut();
+        match has_changelog(name) {
+            true => store.commit(&BTreeMap::new()),
+            false => store.close(),
+        }
+    })
 }
 
 /// What comes of changelogs that cannot be read: brokers that do not answer are waited for.

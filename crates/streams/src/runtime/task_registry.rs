@@ -87,6 +87,14 @@ impl TaskRegistry {
         }
     }
 
+    /// Nothing is kept of a task any more. A thread that has claimed it meanwhile tells itself how far it is.
+    pub(super) fn forget(&self, task: TaskId) {
+        let mut tasks = self.tasks.lock();
+        if tasks.get(&task).is_some_and(|entry| entry.thread.is_none()) {
+            tasks.remove(&task);
+        }
+    }
+
     /// The tasks that a thread tells its group's leader of: its own, and those that no thread has open.
     pub(super) fn offset_sums(&self, thread: usize) -> BTreeMap<TaskId, i64> {
         self.tasks
@@ -130,5 +138,16 @@ mod tests {
         assert!(registry.claim(task, 0));
         registry.release(task, 0);
         assert!(registry.offset_sums(1).is_empty());
+        registry.release(task, 7);
+        assert!(registry.claim(task, 1));
+        registry.note_running(task);
+        registry.forget(task);
+        assert_eq!(
+            registry.offset_sums(1),
+            BTreeMap::from([(task, LATEST_OFFSET)])
+        );
+        registry.release(task, 7);
+        registry.forget(task);
+        assert!(registry.offset_sums(0).is_empty());
     }
 }

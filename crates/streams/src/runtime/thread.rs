@@ -284,7 +284,9 @@ impl StreamThread {
             return;
         }
         self.cleaned = Instant::now();
-        self.setup.directory.remove_older(delay, SystemTime::now());
+        for task in self.setup.directory.remove_older(delay, SystemTime::now()) {
+            self.setup.registry.forget(task);
+        }
     }
 
     fn state(&self, state: State) {
@@ -431,7 +433,7 @@ async fn hear(worker: &mut Worker, told: News) -> Result<(), StreamsError> {
         }
         News::Revoked(partitions, answer) => {
             let offsets = worker.prepare_commit().await?;
-            worker.post_commit(true)?;
+            worker.hand_over_commit()?;
             worker.close_tasks_of(&partitions)?;
             // Who asked may have been given up meanwhile; then nobody commits.
             let _ = answer.send(offsets);

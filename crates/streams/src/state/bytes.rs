@@ -141,7 +141,8 @@ pub(crate) trait Backend: Send + 'static {
     fn is_persistent(&self) -> bool;
 
     /// Notes what is in the store: every row that was put before is there whenever these offsets are, and every
-    /// restored one that was finished. No offsets forget those that were noted.
+    /// restored one that was finished. No offsets forget those that were noted, and give the rows up: who opens the
+    /// store next finds none.
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault>;
 
     /// The offset that was noted last for a partition of a changelog.

@@ -54,7 +54,8 @@ pub trait StateStore {
 
     /// Notes offsets of the last records of changelogs that are in the store. They are found again (`committed_offset`)
     /// by the next process that opens the store, and every row that was put before is there with them. No offsets
-    /// forget all that were noted.
+    /// forget all that were noted, and give the rows up: the store is not used any more, and whoever opens it next
+    /// finds none in it.
     ///
     /// # Errors
     /// The store failed.

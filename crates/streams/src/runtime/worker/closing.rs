@@ -24,6 +24,8 @@ impl Worker {
             .collect();
         for partition in partitions {
             self.partitions.remove(partition);
+            // Whoever reads it next knows what is committed of it.
+            self.to_purge.remove(partition);
         }
         for task_id in tasks {
             // A topic was deleted, or matches no more: the task goes on with its others.

@@ -56,13 +56,26 @@ impl Worker {
     /// What was prepared is committed: the stores note how far their changelogs have them. Under exactly-once they do
     /// so only when they are closed.
     pub(in crate::runtime) fn post_commit(&mut self, closes: bool) -> Result<(), StreamsError> {
-        self.last_commit = Instant::now();
         for task in self.tasks.values_mut() {
             task.post_commit();
         }
-        if self.purge.is_due(Instant::now()) {
+        if !closes && self.purge.is_due(Instant::now()) {
             self.purge.start(std::mem::take(&mut self.to_purge))?;
         }
+        self.note_written(closes)
+    }
+
+    /// What was prepared is committed by the consumer, which gives partitions up: that may fail, so the tasks that stay
+    /// commit it again, and nothing is purged for it. The stores note how far their changelogs have them.
+    pub(in crate::runtime) fn hand_over_commit(&mut self) -> Result<(), StreamsError> {
+        match self.output.is_transactional() {
+            true => self.post_commit(true),
+            false => self.note_written(true),
+        }
+    }
+
+    fn note_written(&mut self, closes: bool) -> Result<(), StreamsError> {
+        self.last_commit = Instant::now();
         self.standbys.commit()?;
         if self.output.is_transactional() && !closes {
             return Ok(());

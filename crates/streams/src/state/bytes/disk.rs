@@ -20,6 +20,8 @@ const STATUS: &str = "status";
 const LAYOUT: &str = "layout";
 const OPEN: i64 = 1;
 const CLOSED: i64 = 0;
+/// Its rows are given up, and removed before the store is used again.
+const GIVEN_UP: i64 = 2;
 
 /// The column families of a store.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +47,7 @@ pub(crate) struct DiskBackend {
     families: Families,
     offsets: Keyspace,
     was_left_open: bool,
+    is_given_up: bool,
 }
 
 impl DiskBackend {
@@ -59,9 +62,12 @@ impl DiskBackend {
         layout: &str,
     ) -> Result<Self, StoreFault> {
         let offsets = database.keyspace(&format!("{store}/{OFFSETS}"))?;
+        let status = read_offset(&offsets, STATUS)?;
+        if status == Some(GIVEN_UP) {
+            remove_rows(&database, store)?;
+        }
         check_layout(&offsets, layout)?;
         check_families(&database, store, families)?;
-        let status = read_offset(&offsets, STATUS)?;
         guarded(|| offsets.insert(STATUS, OPEN.to_be_bytes()))?;
         database.hand_over()?;
         Ok(Self {
@@ -70,7 +76,24 @@ impl DiskBackend {
             families,
             offsets,
             was_left_open: status == Some(OPEN),
+            is_given_up: false,
         })
+    }
+
+    /// Forgets the offsets, and has whoever opens the store next remove its rows. On the disk before rows go: no offsets
+    /// promise those that are gone.
+    fn give_up(&mut self) -> Result<(), StoreFault> {
+        self.is_given_up = true;
+        guarded(|| self.offsets.insert(STATUS, GIVEN_UP.to_be_bytes()))?;
+        let keys = guarded(|| {
+            let keys = self.offsets.iter().map(fjall::Guard::key);
+            keys.collect::<Result<Vec<_>, _>>()
+        })?;
+        let is_offset = |key: &[u8]| ![STATUS, LAYOUT].map(str::as_bytes).contains(&key);
+        for key in keys.into_iter().filter(|key| is_offset(key)) {
+            guarded(|| self.offsets.remove(key))?;
+        }
+        self.database.sync()
     }
 
     fn name(&self, family: &str, segment: Option<i64>) -> String {
@@ -83,6 +106,23 @@ impl DiskBackend {
 
 /// Family of the offsets, and of what else is noted of a store.
 const OFFSETS: &str = "offsets";
+
+/// The rest of a name of a keyspace that is a store's.
+fn of_store<'a>(name: &'a str, store: &str) -> Option<&'a str> {
+    name.strip_prefix(store)?.strip_prefix('/')
+}
+
+/// Removes the rows of a store; what is noted of it stays.
+fn remove_rows(database: &TaskDatabase, store: &str) -> Result<(), StoreFault> {
+    let is_of_rows = |name: &String| of_store(name, store).is_some_and(|rest| rest != OFFSETS);
+    let names: Vec<String> = database.names().filter(is_of_rows).collect();
+    for name in names {
+        if let Some(rows) = database.existing(&name)? {
+            database.remove(rows)?;
+        }
+    }
+    Ok(())
+}
 
 /// Compares how rows are arranged with how they were when the store was made.
 fn check_layout(offsets: &Keyspace, layout: &str) -> Result<(), StoreFault> {
@@ -104,10 +144,7 @@ fn check_families(
     families: Families,
 ) -> Result<(), StoreFault> {
     for name in database.names() {
-        let family = name
-            .strip_prefix(store)
-            .and_then(|rest| rest.strip_prefix('/'))
-            .and_then(|rest| rest.split('/').next());
+        let family = of_store(&name, store).and_then(|rest| rest.split('/').next());
         let Some(family) = family else { continue };
         let is_known = [families.newest, OFFSETS].contains(&family)
             || families.older.iter().any(|older| older.name == family);
@@ -183,16 +220,7 @@ impl Backend for DiskBackend {
 
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault> {
         if offsets.is_empty() {
-            let keys = guarded(|| {
-                self.offsets
-                    .iter()
-                    .map(fjall::Guard::key)
-                    .collect::<Result<Vec<_>, _>>()
-            })?;
-            let is_offset = |key: &[u8]| ![STATUS, LAYOUT].map(str::as_bytes).contains(&key);
-            for key in keys.into_iter().filter(|key| is_offset(key)) {
-                guarded(|| self.offsets.remove(key))?;
-            }
+            return self.give_up();
         }
         for ((topic, partition), offset) in offsets {
             let key = format!("{topic}-{partition}");
@@ -210,6 +238,9 @@ impl Backend for DiskBackend {
     }
 
     fn close(&mut self) -> Result<(), StoreFault> {
+        if self.is_given_up {
+            return Ok(());
+        }
         guarded(|| self.offsets.insert(STATUS, CLOSED.to_be_bytes()))?;
         self.database.hand_over()
     }

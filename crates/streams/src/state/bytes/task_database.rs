@@ -124,6 +124,11 @@ impl TaskDatabase {
         Ok(())
     }
 
+    /// Waits until what was written is on the disk: it outlives a loss of power.
+    pub(crate) fn sync(&self) -> Result<(), StoreFault> {
+        guarded(|| self.database.persist(PersistMode::SyncAll))
+    }
+
     /// Hands what was written to the operating system: it outlives the process.
     pub(crate) fn hand_over(&self) -> Result<(), StoreFault> {
         guarded(|| self.database.persist(PersistMode::Buffer))
