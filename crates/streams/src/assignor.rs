@@ -27,6 +27,7 @@ mod threads;
 mod tests;
 
 use crate::formats::group::{AssignmentError, TaskId};
+pub(crate) use answers::HOST_BYTES_MAX;
 use lags::Lags;
 use members::Members;
 pub(crate) use process::Settings;

@@ -27,6 +27,7 @@ mod metadata;
 mod metrics;
 mod note;
 mod output;
+mod pace;
 mod patience;
 mod preparation;
 mod process_id;

@@ -1,19 +1,23 @@
 //! Instances that are asked too early, from within, or to end while they are busy.
 
-use crate::harness::{Error, IN_TIME, TestBroker, config, create_topic, read_values, write};
+use crate::harness::{
+    Error, IN_TIME, TestBroker, await_committed, await_state, config, create_topic, read_values,
+    write,
+};
 use riverrun_client::admin::{AdminConfig, NewPartitions};
 use riverrun_client::blocking::{Admin, Producer};
 use riverrun_client::producer::{ProducerConfig, ProducerRecord};
 use riverrun_streams::dsl::{Materialized, StreamsBuilder};
 use riverrun_streams::runtime::{
-    InvalidStateStore, KafkaStreams, ProcessingGuarantee, QueryableStore,
+    InvalidStateStore, KafkaStreams, ProcessingGuarantee, QueryableStore, State,
 };
 use riverrun_streams::state::KeyValueStore;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 type Counts = QueryableStore<KeyValueStore<String, i64>>;
 
@@ -51,6 +55,89 @@ fn nobody_waits_for_a_thread_without_end() -> Result<(), Error> {
     assert!(!streams.close_within(Duration::from_millis(50))?);
     drop(go_on);
     streams.close()?;
+    Ok(())
+}
+
+/// Questions that come faster than they are answered leave the thread time for its records.
+#[test]
+fn records_are_processed_however_many_ask() -> Result<(), Error> {
+    let broker = TestBroker::start()?;
+    create_topic(&broker, "words", 1)?;
+    let builder = StreamsBuilder::new();
+    let words = builder.stream::<String, String>("words");
+    words
+        .group_by_key()
+        .count_with(Materialized::named("counts"));
+    let (processed, is_processed) = mpsc::channel();
+    words.for_each(move |_, _| {
+        let _ = processed.send(());
+    });
+    let state = trials::directory();
+    let mut config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
+    config.num_stream_threads = 1;
+    let mut streams = KafkaStreams::new(builder.build()?, config);
+    streams.start()?;
+    await_state(&streams, State::Running)?;
+    let is_over = AtomicBool::new(false);
+    let received = std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let counts: Counts = streams.store("counts").expect("the store is there");
+            scope.spawn(|| {
+                let counts = counts;
+                while !is_over.load(Ordering::Relaxed) {
+                    let _ = counts.query(|_| {
+                        let began = Instant::now();
+                        while began.elapsed() < Duration::from_millis(2) {
+                            std::hint::spin_loop();
+                        }
+                    });
+                }
+            });
+        }
+        let written = write(&broker, "words", &[("a", "")]);
+        let received = is_processed.recv_timeout(IN_TIME);
+        is_over.store(true, Ordering::Relaxed);
+        written.map(|()| received)
+    })?;
+    received?;
+    streams.close()?;
+    Ok(())
+}
+
+/// A thread that works through many slow records lives in the eyes of its group.
+#[test]
+fn who_works_for_longer_than_a_session_stays_a_member() -> Result<(), Error> {
+    const RECORDS: usize = 200;
+    let broker = TestBroker::start_with(|broker| broker.set("group.min.session.timeout.ms", "1"))?;
+    create_topic(&broker, "words", 1)?;
+    let builder = StreamsBuilder::new();
+    let (processed, is_processed) = mpsc::channel();
+    builder
+        .stream::<String, String>("words")
+        .for_each(move |_, _| {
+            // It works, and does not wait.
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_millis(15) {
+                std::hint::spin_loop();
+            }
+            let _ = processed.send(());
+        });
+    write(&broker, "words", &[("a", ""); RECORDS])?;
+    let state = trials::directory();
+    let mut config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
+    config.num_stream_threads = 1;
+    config.session_timeout_ms = 1_500;
+    config.heartbeat_interval_ms = 100;
+    config.commit_interval_ms = Some(3_600_000);
+    let mut streams = KafkaStreams::new(builder.build()?, config);
+    streams.start()?;
+    for _ in 0..RECORDS {
+        is_processed.recv_timeout(IN_TIME)?;
+    }
+    streams.close()?;
+    // Whoever was given up has committed nothing, or has processed again.
+    await_committed(&broker, "words", i64::try_from(RECORDS)?)?;
+    assert!(is_processed.try_recv().is_err());
     Ok(())
 }
 

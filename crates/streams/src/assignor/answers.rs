@@ -12,7 +12,7 @@ use riverrun_client::consumer::Assignment;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest host that members are told of: no name of one is longer, and each is told to all.
-const HOST_BYTES_MAX: usize = 255;
+pub(crate) const HOST_BYTES_MAX: usize = 255;
 
 /// The indexes of the members that have a partition until they give it up.
 type Owners<'a> = BTreeMap<&'a TopicPartition, Vec<usize>>;

@@ -7,10 +7,14 @@ use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// How many questions may wait for a thread.
 pub(super) const MAX_WAITING: usize = 1024;
+
+/// So long at most, but for the last question, records wait for answers.
+const ANSWERING: Duration = Duration::from_millis(100);
 
 /// Something to be asked of the tasks of a thread. Dropped unasked when the thread ends.
 pub(super) type Question = Box<dyn FnOnce(&Asked<'_>) + Send>;
@@ -66,11 +70,18 @@ impl Inbox {
         self.came.notified().await;
     }
 
-    /// Answers those that wait.
+    /// Answers those that wait, until it takes too long: the rest is answered later.
     pub(super) fn answer(&self, asked: &Asked<'_>) {
-        let questions = std::mem::take(&mut self.waiting.lock().questions);
-        for question in questions {
+        let began = Instant::now();
+        loop {
+            // The lock is not held while a question is asked.
+            let next = self.waiting.lock().questions.pop_front();
+            let Some(question) = next else { return };
             question(asked);
+            if began.elapsed() >= ANSWERING {
+                self.came.notify_one();
+                return;
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use super::kafka_streams::KafkaStreams;
 use super::preparation::Preparation;
 use super::queries::InvalidStateStore;
 use super::settings::ConfigError;
+use crate::assignor::HOST_BYTES_MAX;
 use crate::error::StreamsError;
 use crate::formats::group::HostPartitions;
 use crate::headers::Headers;
@@ -51,7 +52,9 @@ impl FromStr for HostInfo {
             .strip_prefix('[')
             .and_then(|rest| rest.strip_suffix(']'));
         let host = bare.unwrap_or(host);
-        let is_host = !host.is_empty() && (bare.is_some() || !host.contains(':'));
+        // No name is longer, and no leader of a group tells of one that is.
+        let is_host =
+            (1..=HOST_BYTES_MAX).contains(&host.len()) && (bare.is_some() || !host.contains(':'));
         match port.parse() {
             Ok(port) if is_host => Ok(Self {
                 host: host.to_owned(),
@@ -349,6 +352,7 @@ mod tests {
         check("one.example:7070", Some(("one.example", 7070)));
         check("[::1]:1", Some(("::1", 1)));
         check("one.example", None);
+        check(&format!("{}:1", "h".repeat(256)), None);
         check(":7070", None);
         check("::1:7070", None);
         check("one.example:70700", None);

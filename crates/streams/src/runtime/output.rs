@@ -50,6 +50,8 @@ struct Acknowledged {
 #[derive(Default)]
 struct Told {
     unsent: Vec<Unsent>,
+    /// A record could not be written, and nobody knows which.
+    has_lost_track: bool,
     /// The last offset of each partition that was written.
     offsets: BTreeMap<(Arc<str>, i32), i64>,
 }
@@ -64,12 +66,18 @@ impl DeliveryObserver for Acknowledged {
 
     fn handle_failed(&self, failed: FailedRecord<'_>) {
         let read = self.sources.lock().read(&failed.record, failed.note);
-        let (task_id, record) = read.expect("the note was written by the sources");
-        self.told.lock().unsent.push(Unsent {
-            task_id,
-            record,
-            error: failed.error,
-        });
+        let mut told = self.told.lock();
+        match read {
+            Ok((task_id, record)) => told.unsent.push(Unsent {
+                task_id,
+                record,
+                error: failed.error,
+            }),
+            Err(error) => {
+                tracing::error!(%error, cause = %failed.error, "a note beside a record cannot be read");
+                told.has_lost_track = true;
+            }
+        }
     }
 }
 
@@ -163,20 +171,30 @@ impl Output {
     /// Waits until everything that was sent is acknowledged or given up.
     ///
     /// # Errors
-    /// It takes too long.
+    /// It takes too long, or a record is missing and nobody knows which.
     pub(super) async fn flush(&mut self) -> Result<(), StreamsError> {
         let flushed = self.producer.flush();
         if !self.is_transactional {
             flushed.await;
-            return Ok(());
+            return self.check_track();
         }
         // The producer of a transaction tries as long as it lives.
         match tokio::time::timeout(ACKNOWLEDGED_WITHIN, flushed).await {
-            Ok(()) => Ok(()),
+            Ok(()) => self.check_track(),
             Err(_) => Err(StreamsError::TaskCorrupted(format!(
                 "what was written is not acknowledged within {} s",
                 ACKNOWLEDGED_WITHIN.as_secs()
             ))),
+        }
+    }
+
+    /// Nothing is committed when a record is missing that nobody is asked about.
+    fn check_track(&self) -> Result<(), StreamsError> {
+        match self.acknowledged.told.lock().has_lost_track {
+            false => Ok(()),
+            true => Err(StreamsError::TaskCorrupted(
+                "a record could not be written, and nobody knows which".to_owned(),
+            )),
         }
     }
 

@@ -137,11 +137,17 @@ impl Queried {
             return Err(InvalidStateStore::OwnThread(Arc::clone(store)));
         }
         let deadline = Instant::now().checked_add(timeout);
+        // Whoever gives up drops it, and is not answered any more.
+        let asker = Arc::new(());
         let ask = Arc::new(ask);
         let (answer, answers) = mpsc::channel();
         for inbox in &self.inboxes {
             let (ask, answer) = (Arc::clone(&ask), answer.clone());
+            let asker = Arc::downgrade(&asker);
             let is_left = inbox.leave(Box::new(move |asked: &Asked<'_>| {
+                if asker.strong_count() == 0 {
+                    return;
+                }
                 // A question that panics is the asker's fault, and the thread goes on.
                 let answered = catch_unwind(AssertUnwindSafe(|| ask(asked)));
                 // Who asked may have given up.

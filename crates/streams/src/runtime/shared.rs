@@ -99,19 +99,36 @@ impl Shared {
         } else {
             State::Rebalancing
         };
+        // As long as the lock is held, no other thread stands elsewhere.
+        self.note(state);
         drop(threads);
-        self.change(state);
+        self.tell();
     }
 
-    /// The instance stands here now.
+    /// The instance stands here now, unless it has ended.
     pub(super) fn change(&self, state: State) {
+        self.note(state);
+        self.tell();
+    }
+
+    fn note(&self, state: State) {
         self.state.send_if_modified(|told| {
-            let before = std::mem::replace(told, state);
-            if before != state {
-                self.changes.lock().untold.push_back((state, before));
+            let before = *told;
+            let is_over = match before {
+                State::NotRunning => true,
+                State::Error => state != State::NotRunning,
+                _ => false,
+            };
+            if is_over || before == state {
+                return false;
             }
-            before != state
+            *told = state;
+            self.changes.lock().untold.push_back((state, before));
+            true
         });
+    }
+
+    fn tell(&self) {
         while let Some(((state, before), _telling)) = self.next_change() {
             // No lock is held: the listener may set another one.
             let listener = self.listener.lock().clone();
@@ -194,6 +211,22 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_has_ended_stays_so() {
+        let shared = Shared::default();
+        shared.begin(2, 0);
+        shared.end();
+        shared.set(0, State::NotRunning);
+        assert_eq!(shared.state(), State::PendingShutdown);
+        shared.set(1, State::Error);
+        // Whoever has looked before that it runs.
+        shared.change(State::PendingShutdown);
+        assert_eq!(shared.state(), State::Error);
+        shared.change(State::NotRunning);
+        shared.change(State::Rebalancing);
+        assert_eq!(shared.state(), State::NotRunning);
+    }
 
     #[test]
     fn a_listener_hears_in_order_and_may_set_another_one() {

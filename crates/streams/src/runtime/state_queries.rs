@@ -9,6 +9,7 @@ use super::kafka_streams::KafkaStreams;
 use super::queries::{InvalidStateStore, QUERY_TIMEOUT, Queryable};
 use crate::error::StreamsError;
 use crate::formats::position::Position;
+use crate::processor::TaskId;
 use crate::serde::Windowed;
 use crate::state::{
     Direction, KeyValueStore, Plain, ReadOnly, SessionStore, Timestamped, VersionedKeyValueStore,
@@ -359,23 +360,29 @@ impl KafkaStreams {
 impl<Q: Query> StateQueryRequest<Q> {
     /// The results of the tasks of a thread, with their partitions and whether they run.
     fn answers_of(&self, asked: &Asked<'_>) -> Vec<(i32, bool, QueryResult<Q::Answer>)> {
-        let is_wanted = |partition: i32| {
+        let is_wanted = |task_id: &TaskId, stores: &TaskStores| {
             let wanted = self.partitions.as_ref();
-            wanted.is_none_or(|wanted| wanted.contains(&partition))
+            let is_of_partition = wanted.is_none_or(|wanted| wanted.contains(&task_id.partition));
+            is_of_partition && stores.any(&self.store).is_some()
         };
-        let running = asked.tasks.iter().map(|(task_id, task)| {
-            let stores = task.typed_stores();
-            (task_id.partition, stores, (task.position(), true))
-        });
-        let standing_by = asked.standbys.iter().map(|(task_id, built)| {
-            let unknown = (Position::default(), false);
-            (task_id.partition, &built.typed_stores, unknown)
-        });
+        let running = asked
+            .tasks
+            .iter()
+            .filter(|(task_id, task)| is_wanted(task_id, task.typed_stores()))
+            .map(|(task_id, task)| {
+                let stores = task.typed_stores();
+                (task_id.partition, stores, (task.position(), true))
+            });
+        let standing_by = asked
+            .standbys
+            .iter()
+            .filter(|(task_id, built)| is_wanted(task_id, &built.typed_stores))
+            .map(|(task_id, built)| {
+                let unknown = (Position::default(), false);
+                (task_id.partition, &built.typed_stores, unknown)
+            });
         running
             .chain(standing_by)
-            .filter(|(partition, stores, _)| {
-                is_wanted(*partition) && stores.any(&self.store).is_some()
-            })
             .map(|(partition, stores, of_task)| {
                 let is_active = of_task.1;
                 (partition, is_active, self.answer(stores, of_task))

@@ -9,6 +9,7 @@ use super::member::{StreamsAssignor, Told};
 use super::metadata::Hosts;
 use super::metrics::{Round, ThreadMetrics};
 use super::output::Output;
+use super::pace::Pace;
 use super::patience::Patience;
 use super::preparation::Preparation;
 use super::process_id::ProcessId;
@@ -66,6 +67,8 @@ pub(super) struct StreamThread {
     worker: Worker,
     /// With commits that fail.
     patience: Patience,
+    /// It polls as often, so that its group does not take it for dead: half of `max.poll.interval.ms`.
+    poll_within: Duration,
     /// When old directories were looked for.
     cleaned: Instant,
     /// Of all members of the group.
@@ -164,7 +167,9 @@ impl StreamThread {
         }
         let (sender, news) = mpsc::unbounded_channel();
         let status = Arc::new(GroupStatus::default());
-        let mut consumer = consumer(setup, sender.clone(), &status)?;
+        let consumer_config = consumer_config(setup)?;
+        let poll_within = Duration::from_millis(consumer_config.max_poll_interval_ms / 2);
+        let mut consumer = consumer(setup, consumer_config, sender.clone(), &status)?;
         let overrides = &config.overrides.restore_consumer;
         let restore_name = format!("{}-restore-consumer", setup.name);
         let uncommitted = IsolationLevel::ReadUncommitted;
@@ -185,6 +190,7 @@ impl StreamThread {
             status,
             worker: worker?,
             patience: Patience::new(config.task_timeout_ms),
+            poll_within,
             cleaned: Instant::now(),
             has_asked_for_the_end: false,
             news,
@@ -231,16 +237,22 @@ impl StreamThread {
             }
             // Stores of tasks that are to run here go first.
             idle = self.worker.is_restoring() || !self.worker.follow().await?;
+            let mut pace = Pace::new(Instant::now(), self.poll_within);
             for _ in 0..ROUNDS {
                 self.worker.answer();
                 if verdict == Verdict::Wait {
                     break;
                 }
-                let processed = self.worker.process(records_a_round, &mut round).await?;
+                let processed = self.worker.process(records_a_round, &mut pace, &mut round);
+                let processed = processed.await?;
                 if processed == 0 {
                     break;
                 }
                 idle = false;
+                if pace.is_over() {
+                    records_a_round = (records_a_round / 2).max(1);
+                    break;
+                }
                 records_a_round = (records_a_round + 1).min(ROUNDS);
             }
             self.worker.balance(&mut self.consumer)?;
@@ -307,8 +319,12 @@ impl StreamThread {
             tokio::select! {
                 biased;
                 Some(told) = news.recv() => hear(worker, told).await?,
-                () = inbox.wait() => worker.answer(),
                 polled = &mut polling => break polled,
+                // However many ask, records come and clients do what they have to do in the background.
+                () = inbox.wait() => {
+                    worker.answer();
+                    tokio::task::yield_now().await;
+                }
             }
         };
         while let Ok(told) = news.try_recv() {
@@ -460,11 +476,7 @@ async fn init_transactions(producer: &Producer, setup: &ThreadSetup) -> Result<(
     Ok(())
 }
 
-fn consumer(
-    setup: &ThreadSetup,
-    news: mpsc::UnboundedSender<News>,
-    status: &Arc<GroupStatus>,
-) -> Result<Consumer, StreamsError> {
+fn consumer_config(setup: &ThreadSetup) -> Result<ConsumerConfig, StreamsError> {
     let streams = &setup.config;
     let mut config = ConsumerConfig {
         client: streams.client.clone(),
@@ -485,7 +497,16 @@ fn consumer(
     }
     config.isolation_level = isolation(streams);
     streams.override_consumer(&mut config, &streams.overrides.main_consumer)?;
-    if streams.group_protocol == GroupProtocol::Streams {
+    Ok(config)
+}
+
+fn consumer(
+    setup: &ThreadSetup,
+    mut config: ConsumerConfig,
+    news: mpsc::UnboundedSender<News>,
+    status: &Arc<GroupStatus>,
+) -> Result<Consumer, StreamsError> {
+    if setup.config.group_protocol == GroupProtocol::Streams {
         let member = streams_group::member(setup, news, Arc::clone(status));
         return Consumer::of_streams_group(config, member).map_err(client_error);
     }

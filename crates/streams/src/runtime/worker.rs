@@ -14,6 +14,7 @@ use super::kept::is_locked;
 use super::member::Told;
 use super::metrics::{Counted, Round};
 use super::output::{Output, topic_partition};
+use super::pace::Pace;
 use super::patience::{MissingTopics, Patience};
 use super::purge::Purge;
 use super::records::{batches, raw};
@@ -270,11 +271,12 @@ impl Worker {
         Ok(())
     }
 
-    /// Processes up to `count` records of each task, punctuates, and sends what comes of it. How many records were
-    /// processed.
+    /// Processes up to `count` records of each task, fewer when it takes too long, punctuates, and sends what comes of
+    /// it. How many records were processed.
     pub(super) async fn process(
         &mut self,
         count: usize,
+        pace: &mut Pace,
         round: &mut Round,
     ) -> Result<usize, StreamsError> {
         let mut processed = 0;
@@ -287,6 +289,12 @@ impl Worker {
                     break;
                 }
                 processed += 1;
+                if pace.is_time_to_rest(Instant::now) {
+                    tokio::task::yield_now().await;
+                }
+                if pace.is_over() {
+                    break;
+                }
             }
             if !task.has_schedules() {
                 continue;

@@ -1,0 +1,75 @@
+//! How a thread works through records that wait: its clients do what they have to do in the background meanwhile, such
+//! as to tell the group that it lives, and it polls in time.
+
+use std::time::{Duration, Instant};
+
+/// So long at most, but for a few records, clients wait for their turn.
+const REST_AFTER: Duration = Duration::from_millis(50);
+/// The clock is looked at after so many records.
+const RECORDS: u32 = 8;
+
+/// What a thread may do before it polls again.
+#[derive(Debug)]
+pub(super) struct Pace {
+    /// When it is to poll, however many records wait.
+    until: Instant,
+    rested: Instant,
+    records: u32,
+    is_over: bool,
+}
+
+impl Pace {
+    /// From `now` on, for `limit`.
+    pub(super) fn new(now: Instant, limit: Duration) -> Self {
+        Self {
+            until: now.checked_add(limit).unwrap_or(now),
+            rested: now,
+            records: 0,
+            is_over: false,
+        }
+    }
+
+    /// A record was processed. Whether it is the clients' turn.
+    pub(super) fn is_time_to_rest(&mut self, now: impl FnOnce() -> Instant) -> bool {
+        self.records += 1;
+        if self.records < RECORDS {
+            return false;
+        }
+        self.records = 0;
+        let now = now();
+        self.is_over |= now >= self.until;
+        let is_due = now.saturating_duration_since(self.rested) >= REST_AFTER;
+        if is_due {
+            self.rested = now;
+        }
+        is_due
+    }
+
+    /// Whether it is time to poll.
+    pub(super) const fn is_over(&self) -> bool {
+        self.is_over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_have_their_turn_and_the_thread_polls_in_time() {
+        let start = Instant::now();
+        let mut pace = Pace::new(start, Duration::from_secs(1));
+        let mut turns = Vec::new();
+        let mut over = None;
+        for ms in (0..1_200).step_by(5) {
+            if pace.is_time_to_rest(|| start + Duration::from_millis(ms)) {
+                turns.push(ms);
+            }
+            if pace.is_over() {
+                over = over.or(Some(ms));
+            }
+        }
+        assert_eq!(turns[..3], [75, 155, 235]);
+        assert_eq!(over, Some(1_035));
+    }
+}
