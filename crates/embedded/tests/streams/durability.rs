@@ -582,8 +582,8 @@ fn a_changelog_that_was_cut_is_restored_anew() -> Result<(), Error> {
     Ok(())
 }
 
-/// Counts the records of each key twice: in a store with a changelog and in one without. A record that says `gone` makes
-/// the first forget its key.
+/// Counts the records of each key twice: in a store with a changelog and in one without. A record that says `gone`
+/// makes the first forget its key.
 struct CountTwice;
 
 impl Processor<String, String, String, String> for CountTwice {

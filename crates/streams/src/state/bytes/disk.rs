@@ -80,8 +80,8 @@ impl DiskBackend {
         })
     }
 
-    /// Forgets the offsets, and has whoever opens the store next remove its rows. On the disk before rows go: no offsets
-    /// promise those that are gone.
+    /// Forgets the offsets, and has whoever opens the store next remove its rows. On the disk before rows go: no
+    /// offsets promise those that are gone.
     fn give_up(&mut self) -> Result<(), StoreFault> {
         self.is_given_up = true;
         guarded(|| self.offsets.insert(STATUS, GIVEN_UP.to_be_bytes()))?;
