@@ -11,8 +11,8 @@
 //! Each call names the epoch of the leader whose word it is. Whether this broker still follows in that epoch is
 //! looked at under the lock of the log: what an earlier leader has said changes nothing any more.
 //!
-//! Where `flush.messages` asks for a flush ([`Partition::awaits_flush`]), it is to end before a leader is told by a fetch
-//! that the records are here: the same one by the next fetch, another one by its first.
+//! Where `flush.messages` asks for a flush ([`Partition::awaits_flush`]), it is to end before a leader is told by a
+//! fetch that the records are here: the same one by the next fetch, another one by its first.
 //!
 //! A truncation is durable when it returns. The recovery point in the log directory's checkpoint may lie above the
 //! new end until the caller has written that, which comes before the next append.
