@@ -210,6 +210,29 @@ fn state_changes_are_told() -> Result<(), Error> {
     Ok(())
 }
 
+#[test]
+fn threads_are_static_members_and_run_without_tasks() -> Result<(), Error> {
+    let broker = EmbeddedBroker::start()?;
+    create_topic(&broker, "lines", 1)?;
+    let state = tempfile::tempdir()?;
+    let mut config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
+    config.num_stream_threads = 3;
+    let id = ("group.instance.id".to_owned(), "one".to_owned());
+    config.overrides.consumer.extend([id]);
+    let mut streams = KafkaStreams::new(word_count()?, config);
+    let (told, changes) = mpsc::channel();
+    streams.set_state_listener(move |state, _| {
+        let _ = told.send(state);
+    });
+    streams.start()?;
+    while changes.recv_timeout(IN_TIME)? != State::Running {}
+    write_lines(&broker, &[WORDS])?;
+    let expected: Vec<_> = WORDS.split(' ').map(|word| (word, 1)).collect();
+    await_values(&broker, (CHANGELOG, 1), &expected)?;
+    streams.close()?;
+    Ok(())
+}
+
 /// An instance that keeps a table of one partition, or stands by for it.
 fn keeper(
     broker: &EmbeddedBroker,

@@ -4,6 +4,7 @@ use super::{Origin, Partitioning, ProducedRecord, TaskId};
 use crate::headers::Headers;
 use crate::record::RecordContext;
 use bytes::Bytes;
+use riverrun_client::ErrorCode;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -153,7 +154,23 @@ fn causes(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// Fails at the first error: the default of every handler.
+/// Whether a record that could not be written may be written later. A topic that is not there is told instead.
+fn may_pass(error: &(dyn Error + 'static)) -> bool {
+    let error = error.downcast_ref::<riverrun_client::Error>();
+    error.is_some_and(|error| {
+        error.is_retriable()
+            && !matches!(
+                error,
+                riverrun_client::Error::Refused {
+                    code: ErrorCode::UnknownTopicOrPartition,
+                    ..
+                }
+            )
+    })
+}
+
+/// Fails at the first error: the default of every handler. A record that could not be written for a reason that may
+/// pass is no such error: what was processed since the last commit is processed again (KIP-1065).
 #[derive(Debug, Clone, Default)]
 pub struct LogAndFail(pub DeadLetterTopic);
 
@@ -203,6 +220,9 @@ macro_rules! built_in_handler {
                 _: &ProducedRecord,
                 error: &(dyn Error + 'static),
             ) -> ProductionResponse {
+                if !$resume && may_pass(error) {
+                    return ProductionResponse::Retry;
+                }
                 ProductionResponse::Respond(self.respond(context, error))
             }
 
@@ -265,5 +285,33 @@ impl Default for Handlers {
 impl fmt::Debug for Handlers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handlers").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use riverrun_client::{Error as ClientError, TopicPartition};
+
+    #[test]
+    fn by_default_what_may_be_written_later_is_tried_again() {
+        let refused = |code| ClientError::Refused {
+            subject: String::new(),
+            code,
+            message: None,
+        };
+        let late = ClientError::DeliveryTimedOut {
+            partition: TopicPartition::new("words", 0),
+            record_count: 1,
+            waited_ms: 120_000,
+            timeout_ms: 120_000,
+            attempts: 1,
+            reason: String::new(),
+        };
+        assert!(may_pass(&late));
+        assert!(may_pass(&refused(ErrorCode::NotLeaderOrFollower)));
+        assert!(!may_pass(&refused(ErrorCode::UnknownTopicOrPartition)));
+        assert!(!may_pass(&refused(ErrorCode::MessageTooLarge)));
+        assert!(!may_pass(&std::fmt::Error));
     }
 }

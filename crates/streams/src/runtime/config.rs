@@ -205,6 +205,25 @@ impl StreamsConfig {
         Ok(config)
     }
 
+    /// Transactions live until they are committed.
+    ///
+    /// # Errors
+    /// Under exactly-once `commit.interval.ms` is above `transaction.timeout.ms`.
+    pub(super) fn check_transactions(&self) -> Result<(), StreamsError> {
+        let wanted = self.overrides.producer.get("transaction.timeout.ms");
+        let wanted_ms = wanted.and_then(|value| value.trim().parse().ok());
+        let timeout_ms = wanted_ms.unwrap_or(self.transaction_timeout_ms);
+        let interval_ms = self.commit_interval().as_millis();
+        let is_exact = self.processing_guarantee == ProcessingGuarantee::ExactlyOnceV2;
+        if !is_exact || interval_ms <= u128::from(timeout_ms) {
+            return Ok(());
+        }
+        Err(StreamsError::Other(format!(
+            "`commit.interval.ms` is {interval_ms}, above `transaction.timeout.ms`, which is {timeout_ms}: the broker \
+             would abort each transaction; commit more often, or give transactions more time"
+        )))
+    }
+
     pub(super) fn commit_interval(&self) -> std::time::Duration {
         let default_ms = match self.processing_guarantee {
             ProcessingGuarantee::AtLeastOnce => 30_000,

@@ -141,7 +141,8 @@ impl KafkaStreams {
     /// are waited for, until they have what their topics have.
     ///
     /// # Errors
-    /// The topology has nothing to do, another process uses the state directory, or a global table cannot be filled.
+    /// The topology has nothing to do, transactions would end before they are committed, another process uses the state
+    /// directory, or a global table cannot be filled.
     pub fn start(&mut self) -> Result<(), StreamsError> {
         if self.state() != State::Created {
             return Err(StreamsError::Other(
@@ -150,6 +151,7 @@ impl KafkaStreams {
         }
         let topics = Arc::new(ApplicationTopics::of(&self.topology, &self.config)?);
         self.check_work(&topics)?;
+        self.config.check_transactions()?;
         let directory = StateDirectory::open(&self.config.state_dir, &self.config.application_id)?;
         if let Some(age_ms) = self.config.state_cleanup_dir_max_age_ms {
             // Nobody knows yet what is kept.

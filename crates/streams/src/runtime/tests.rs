@@ -8,15 +8,15 @@ use super::preparation::Preparation;
 use super::shared::Shared;
 use super::standbys::Standbys;
 use super::task_registry::TaskRegistry;
-use super::thread::ThreadSetup;
+use super::thread::{ThreadSetup, auxiliary_config};
 use super::topics::ApplicationTopics;
-use super::{KafkaStreams, StreamsConfig};
+use super::{KafkaStreams, ProcessingGuarantee, StreamsConfig};
 use crate::dsl::{Materialized, StreamsBuilder};
 use crate::formats::group::{LATEST_VERSION, MemberSubscription};
 use crate::processor::TaskId;
 use crate::state::SharedRows;
 use crate::topology::Topology;
-use riverrun_client::consumer::{Member, PartitionAssignor, Topics};
+use riverrun_client::consumer::{IsolationLevel, Member, OffsetReset, PartitionAssignor, Topics};
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::path::Path;
@@ -146,5 +146,42 @@ fn an_instance_starts_without_brokers_and_ends_at_once() -> Result<(), Error> {
     streams.close()?;
     assert_eq!(streams.state(), super::State::NotRunning);
     assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+    Ok(())
+}
+
+#[test]
+fn consumers_that_restore_see_what_is_cut_off_and_are_no_members() -> Result<(), Error> {
+    let required = [("application.id", "app"), ("bootstrap.servers", "one:9092")];
+    let wanted = [
+        ("auto.offset.reset", "latest"),
+        ("consumer.group.instance.id", "one"),
+        ("restore.consumer.auto.offset.reset", "earliest"),
+    ];
+    let config = StreamsConfig::from_pairs(required.into_iter().chain(wanted))?;
+    let overrides = &config.overrides.restore_consumer;
+    let isolation = IsolationLevel::ReadUncommitted;
+    let restoring = auxiliary_config(&config, "restorer", isolation, overrides)?;
+    assert_eq!(restoring.auto_offset_reset, OffsetReset::None);
+    assert_eq!(restoring.group_instance_id, None);
+    Ok(())
+}
+
+#[test]
+fn transactions_outlive_the_time_between_commits() -> Result<(), Error> {
+    let mut config = StreamsConfig::new("app", "one:9092")?;
+    config.commit_interval_ms = Some(30_000);
+    config.check_transactions()?;
+    config.processing_guarantee = ProcessingGuarantee::ExactlyOnceV2;
+    let refused = config.check_transactions().err();
+    let told = refused.ok_or("taken")?.to_string();
+    assert!(
+        told.starts_with(
+            "`commit.interval.ms` is 30000, above `transaction.timeout.ms`, which is 10000"
+        ),
+        "{told}"
+    );
+    let timeout = ("transaction.timeout.ms".to_owned(), "30000".to_owned());
+    config.overrides.producer.extend([timeout]);
+    config.check_transactions()?;
     Ok(())
 }

@@ -270,8 +270,7 @@ impl StreamThread {
     }
 
     fn note_running(&self) {
-        let has_some = !self.consumer.assignment().is_empty() || self.worker.has_standbys();
-        if !self.worker.has_waiting() && has_some {
+        if !self.worker.has_waiting() && self.worker.is_told() {
             self.state(State::Running);
         }
     }
@@ -497,6 +496,10 @@ fn consumer_config(setup: &ThreadSetup) -> Result<ConsumerConfig, StreamsError> 
     }
     config.isolation_level = isolation(streams);
     streams.override_consumer(&mut config, &streams.overrides.main_consumer)?;
+    // Each thread is a member of its own.
+    config.group_instance_id = config
+        .group_instance_id
+        .map(|id| format!("{id}-{}", setup.index + 1));
     Ok(config)
 }
 
@@ -531,6 +534,17 @@ pub(super) fn auxiliary_consumer(
     isolation: IsolationLevel,
     overrides: &Pairs,
 ) -> Result<Consumer, StreamsError> {
+    let config = auxiliary_config(streams, client_id, isolation, overrides)?;
+    Consumer::new(config).map_err(client_error)
+}
+
+/// What the application wants of all consumers is meant for members of its group as well.
+pub(super) fn auxiliary_config(
+    streams: &StreamsConfig,
+    client_id: &str,
+    isolation: IsolationLevel,
+    overrides: &Pairs,
+) -> Result<ConsumerConfig, StreamsError> {
     let mut config = ConsumerConfig {
         client: streams.client.clone(),
         ..ConsumerConfig::default()
@@ -541,11 +555,13 @@ pub(super) fn auxiliary_consumer(
         .map_err(client_error)?;
     config.enable_auto_commit = false;
     config.allow_auto_create_topics = false;
-    config.auto_offset_reset = OffsetReset::None;
     config.max_poll_records = streams.max_poll_records;
     config.isolation_level = isolation;
     streams.override_consumer(&mut config, overrides)?;
-    Consumer::new(config).map_err(client_error)
+    // A position that is cut off has to be seen: rows would be missing, or stay that were deleted.
+    config.auto_offset_reset = OffsetReset::None;
+    config.group_instance_id = None;
+    Ok(config)
 }
 
 fn producer(setup: &ThreadSetup) -> Result<ProducerConfig, StreamsError> {

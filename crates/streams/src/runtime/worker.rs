@@ -49,6 +49,8 @@ pub(super) struct Worker {
     standbys: Standbys,
     /// What the group's leader has told last.
     told: Told,
+    /// Since the thread began, if only that there is nothing to do.
+    is_told: bool,
     missing_topics: MissingTopics,
     pub(super) output: Output,
     restorer: Restorer,
@@ -88,6 +90,7 @@ impl Worker {
             partitions: BTreeSet::new(),
             standbys: Standbys::new(setup),
             told: Told::default(),
+            is_told: false,
             missing_topics: MissingTopics::default(),
             output,
             restorer,
@@ -130,6 +133,11 @@ impl Worker {
         }
     }
 
+    /// Whether this member of the group knows what it is to do.
+    pub(super) const fn is_told(&self) -> bool {
+        self.is_told
+    }
+
     /// The leader has told what there is to do.
     pub(super) fn hear(&mut self, told: Told) -> Result<(), StreamsError> {
         match told.error {
@@ -137,6 +145,7 @@ impl Worker {
                 self.missing_topics.found();
                 tracing::debug!(thread = self.setup.index, ?told, "assigned");
                 self.told = told;
+                self.is_told = true;
                 let told = &self.told;
                 // What is to run here stands by until its partitions come.
                 self.standbys
@@ -164,11 +173,6 @@ impl Worker {
             .next_rebalance_ms
             .take_if(|at_ms| *at_ms <= now_ms())
             .is_some()
-    }
-
-    /// Whether the group has given something to this thread.
-    pub(super) fn has_standbys(&self) -> bool {
-        !self.told.standby.is_empty()
     }
 
     /// Opens standby tasks that are not open yet, but for those that another thread still has. Then all take what there
