@@ -312,6 +312,6 @@ mod tests {
         assert!(may_pass(&refused(ErrorCode::NotLeaderOrFollower)));
         assert!(!may_pass(&refused(ErrorCode::UnknownTopicOrPartition)));
         assert!(!may_pass(&refused(ErrorCode::MessageTooLarge)));
-        assert!(!may_pass(&std::fmt::Error));
+        assert!(!may_pass(&fmt::Error));
     }
 }
