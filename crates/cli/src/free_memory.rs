@@ -6,6 +6,8 @@
 //! Of the program itself, what only a start looks at: with each page that is used first the system reads 15 others
 //! into the process, and they stay. Most of what an idle server takes would be these.
 
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+use std::ops::Range;
 use std::time::Duration;
 
 /// How often the allocator is asked how much it keeps.
@@ -73,52 +75,96 @@ fn trim() {
 
 /// Lets go of the pages of the program, and of the libraries that it has loaded. What is used from here on comes back
 /// from the same files when it is used, which takes the system a microsecond or so for each 16 pages.
+///
+/// What is not as its file has it stays: a loader may have moved it, or a debugger written to it.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "the C library has no other way to tell")]
 pub(crate) fn drop_program_pages() {
-    // SAFETY: `drop_object_pages` is what it calls, and takes no data.
+    let mut segments: Vec<Range<u64>> = Vec::new();
+    // SAFETY: `note_segments` is what it calls, with this list, and for as long as this call takes.
     unsafe {
-        libc::dl_iterate_phdr(Some(drop_object_pages), std::ptr::null_mut());
+        libc::dl_iterate_phdr(Some(note_segments), (&raw mut segments).cast());
+    }
+    // Where the system does not tell, all stays.
+    let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
+    for mapping in unchanged(&smaps) {
+        for segment in &segments {
+            let start = segment.start.max(mapping.start);
+            let end = segment.end.min(mapping.end);
+            if start < end {
+                // SAFETY: these are pages of a file that nobody has written to here, and they are read from it again.
+                unsafe {
+                    let address = start as usize as *mut libc::c_void;
+                    libc::madvise(address, (end - start) as usize, libc::MADV_DONTNEED);
+                }
+            }
+        }
     }
 }
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(crate) fn drop_program_pages() {}
 
-/// Lets go of the pages of one of the files that the process consists of, but for those of writable segments.
+/// Adds what is not writable of one of the files that the process consists of to the list that `segments` is.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "the C library has no other way to tell")]
-unsafe extern "C" fn drop_object_pages(
+unsafe extern "C" fn note_segments(
     object: *mut libc::dl_phdr_info,
     _size: usize,
-    _data: *mut libc::c_void,
+    segments: *mut libc::c_void,
 ) -> libc::c_int {
-    // SAFETY: the C library describes an object by this for as long as the call takes.
-    let (object, headers, page_bytes) = unsafe {
-        let object = &*object;
-        let count = usize::from(object.dlpi_phnum);
-        let headers = std::slice::from_raw_parts(object.dlpi_phdr, count);
-        (object, headers, libc::sysconf(libc::_SC_PAGESIZE))
+    // SAFETY: the C library describes an object by this for as long as the call takes, and passes on the list.
+    let (object, segments, page_bytes) = unsafe {
+        let segments = &mut *segments.cast::<Vec<Range<u64>>>();
+        (&*object, segments, libc::sysconf(libc::_SC_PAGESIZE))
     };
+    if object.dlpi_phdr.is_null() {
+        return 0;
+    }
+    let count = usize::from(object.dlpi_phnum);
+    // SAFETY: there are so many.
+    let headers = unsafe { std::slice::from_raw_parts(object.dlpi_phdr, count) };
     let page_bytes = page_bytes.max(1).unsigned_abs();
     for header in headers {
         if header.p_type != libc::PT_LOAD || header.p_flags & libc::PF_W != 0 {
             continue;
         }
-        let start = object.dlpi_addr + header.p_vaddr;
+        // An object may lie below the address that it was linked for.
+        let start = object.dlpi_addr.wrapping_add(header.p_vaddr);
         // Whole pages: those at both ends may be another segment's.
-        let end = (start + header.p_filesz) / page_bytes * page_bytes;
-        let start = start.next_multiple_of(page_bytes);
-        if start < end {
-            // SAFETY: the pages are as their file has them, since the segment is not writable, and are read from
-            // it again.
-            unsafe {
-                let address = start as usize as *mut libc::c_void;
-                libc::madvise(address, (end - start) as usize, libc::MADV_DONTNEED);
-            }
+        let end = start.wrapping_add(header.p_filesz) / page_bytes * page_bytes;
+        if let Some(start) = start.checked_next_multiple_of(page_bytes) {
+            segments.push(start..end);
         }
     }
     0
+}
+
+/// The mappings that are of files, cannot be written to, and have no page that is not as the file has it, by what
+/// `/proc/self/smaps` says.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn unchanged(smaps: &str) -> Vec<Range<u64>> {
+    let mut found = Vec::new();
+    let mut mapping = None;
+    for line in smaps.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            [range, permissions, _, _, inode, ..] if range.contains('-') => {
+                let is_of_file = inode != "0" && !permissions.contains('w');
+                mapping = range_of(range).filter(|_| is_of_file);
+            }
+            ["Anonymous:", "0", "kB"] => found.extend(mapping.take()),
+            _ => {}
+        }
+    }
+    found
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn range_of(text: &str) -> Option<Range<u64>> {
+    let (start, end) = text.split_once('-')?;
+    let parse = |text| u64::from_str_radix(text, 16).ok();
+    Some(parse(start)?..parse(end)?)
 }
 
 #[cfg(test)]
@@ -165,6 +211,23 @@ mod tests {
         let after = resident_bytes("RssFile:");
         assert!(before - after > PART.len() / 2, "{before} {after}");
         assert_eq!(sum(), 7 * PART.len());
+    }
+
+    /// Text in anonymous memory, or with a breakpoint in it, would come back as something else.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[test]
+    fn only_what_is_as_its_file_has_it_is_let_go() {
+        let mapping = |head: &str, anonymous: &str| {
+            format!("{head}\nSize: 8 kB\nRss: 8 kB\nAnonymous: {anonymous}\nVmFlags: rd mr mw me\n")
+        };
+        let smaps = [
+            mapping("1000-3000 r--p 00000000 08:01 77 /bin/server", "0 kB"),
+            mapping("3000-5000 r-xp 00002000 08:01 77 /bin/server", "4 kB"),
+            mapping("5000-7000 rw-p 00004000 08:01 77 /bin/server", "0 kB"),
+            mapping("7000-9000 r-xp 00000000 00:00 0", "0 kB"),
+            mapping("9000-b000 r-xp 00000000 08:01 78 /lib/a library.so", "0 kB"),
+        ];
+        assert_eq!(unchanged(&smaps.concat()), [0x1000..0x3000, 0x9000..0xb000]);
     }
 
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
