@@ -22,10 +22,19 @@ pub(crate) struct Large {
     /// The API, the array and its elements.
     pub(crate) what: String,
     pub(crate) frame: Vec<u8>,
+    /// With fewer elements, where it has more than are allowed.
+    pub(crate) fewer: Option<Vec<u8>>,
 }
 
-/// Every such request of the highest version served, in turn: each of about so many bytes, or of
-/// `elements_max` elements if that is less.
+impl Large {
+    /// With no more elements than are allowed.
+    pub(crate) fn allowed(&self) -> &[u8] {
+        self.fewer.as_ref().unwrap_or(&self.frame)
+    }
+}
+
+/// Every such request of the highest version served, in turn: each of about so many bytes, and with
+/// `elements_max` elements if those are fewer.
 pub(crate) fn large_requests(bytes: usize, elements_max: usize) -> impl Iterator<Item = Large> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wire/schema");
     let schema = codegen::parse_folder(&folder).expect("the schema can be read");
@@ -41,16 +50,14 @@ pub(crate) fn large_requests(bytes: usize, elements_max: usize) -> impl Iterator
             .into_iter()
             .flat_map(|path| [(path.clone(), Elements::Same), (path, Elements::Distinct)]);
         let cases: Vec<_> = cases.collect();
-        cases.into_iter().map(move |(path, elements)| Large {
-            what: format!("{api} v{version} {} {elements:?}", path.join(".")),
-            frame: frame(
-                api,
-                version,
-                &message,
-                &path,
-                elements,
-                (bytes, elements_max),
-            ),
+        cases.into_iter().map(move |(path, elements)| {
+            let limits = (bytes, elements_max);
+            let (frame, fewer) = frames(api, version, &message, &path, elements, limits);
+            Large {
+                what: format!("{api} v{version} {} {elements:?}", path.join(".")),
+                frame,
+                fewer,
+            }
         })
     })
 }
@@ -85,14 +92,15 @@ fn struct_of<'m>(message: &'m Message, field: &Field) -> Option<&'m StructType> 
     }
 }
 
-fn frame(
+/// The frame of so many bytes, and another one if that has too many elements.
+fn frames(
     api: ApiKey,
     version: i16,
     message: &Message,
     path: &[String],
     elements: Elements,
     (bytes, elements_max): (usize, usize),
-) -> Vec<u8> {
+) -> (Vec<u8>, Option<Vec<u8>>) {
     let of_count = |count| {
         let mut value = sound(message, message.root(), version);
         fill(
@@ -106,21 +114,24 @@ fn frame(
         );
         encode(message, version, &value)
     };
-    let (few, more) = (of_count(1_000).len(), of_count(2_000).len());
-    let count = bytes * 1_000 / (more - few).max(1);
-    let body = of_count(count.min(elements_max));
-    let mut frame = Vec::new();
-    let start = wire::begin_frame(&mut frame);
-    let header = RequestHeader {
-        api_key: api as i16,
-        api_version: version,
-        correlation_id: 7,
-        client_id: Some("large"),
+    let (few, more) = (of_count(100).len(), of_count(200).len());
+    let count = bytes * 100 / (more - few).max(1);
+    let frame_of_count = |count| {
+        let mut frame = Vec::new();
+        let start = wire::begin_frame(&mut frame);
+        let header = RequestHeader {
+            api_key: api as i16,
+            api_version: version,
+            correlation_id: 7,
+            client_id: Some("large"),
+        };
+        header.encode(api.is_request_flexible(version), &mut frame);
+        frame.extend(of_count(count));
+        wire::finish_frame(&mut frame, start, 0);
+        frame
     };
-    header.encode(api.is_request_flexible(version), &mut frame);
-    frame.extend(body);
-    wire::finish_frame(&mut frame, start, 0);
-    frame
+    let fewer = (count > elements_max).then(|| frame_of_count(elements_max));
+    (frame_of_count(count), fewer)
 }
 
 /// A struct of something that exists and changes nothing.
@@ -174,8 +185,12 @@ fn fill(
         value.set(&path[0], next);
         return;
     }
-    let made = (0..count).map(|number| element(message, field, version, elements, number));
-    value.set(&path[0], Value::Array(made.collect()));
+    let made = |number| element(message, field, version, elements, number);
+    let array = match elements {
+        Elements::Same => vec![made(0); count],
+        Elements::Distinct => (0..count).map(made).collect(),
+    };
+    value.set(&path[0], Value::Array(array));
 }
 
 fn element(
