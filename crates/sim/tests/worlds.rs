@@ -10,7 +10,7 @@ use std::sync::Mutex;
 /// Two at a time: what follows from a seed does not follow from what else runs.
 #[test]
 fn every_promise_is_kept_and_each_seed_has_one_history() {
-    let left = Mutex::new(trials::seeds(0..8));
+    let left = Mutex::new(trials::seeds(0..4));
     let work = || {
         while let Some(seed) = next_of(&left) {
             let schedule = Schedule::of(seed);
@@ -107,7 +107,7 @@ fn a_schedule_that_fails_shrinks_and_repeats() {
 /// Worlds of a controller and three brokers.
 #[test]
 fn every_promise_is_kept_in_clusters_and_each_seed_has_one_history() {
-    let left = Mutex::new(trials::seeds(0..5));
+    let left = Mutex::new(trials::seeds(0..2));
     let work = || {
         while let Some(seed) = next_of(&left) {
             let schedule = ClusterSchedule::of(seed);

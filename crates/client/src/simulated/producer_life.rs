@@ -297,7 +297,7 @@ async fn live_beyond_deadlines(cluster: Cluster, seed: u64) {
 
 #[test]
 fn transactions_whose_callers_give_up() {
-    for_each_seed(100..140, |seed| {
+    for_each_seed(100..115, |seed| {
         run(seed, NODES, async |cluster| {
             live_in_transactions(cluster, seed, false).await
         });
@@ -306,7 +306,7 @@ fn transactions_whose_callers_give_up() {
 
 #[test]
 fn transactions_that_leaders_enrol_in_whose_callers_give_up() {
-    for_each_seed(140..180, |seed| {
+    for_each_seed(140..155, |seed| {
         run(seed, NODES, async |cluster| {
             live_in_transactions(cluster, seed, true).await
         });
@@ -315,7 +315,7 @@ fn transactions_that_leaders_enrol_in_whose_callers_give_up() {
 
 #[test]
 fn records_whose_topic_is_unknown_at_times() {
-    for_each_seed(200..220, |seed| {
+    for_each_seed(200..207, |seed| {
         run(seed, NODES, async |cluster| {
             live_without_metadata(cluster, seed).await
         });
@@ -324,7 +324,7 @@ fn records_whose_topic_is_unknown_at_times() {
 
 #[test]
 fn records_whose_topic_is_made_again() {
-    for_each_seed(300..320, |seed| {
+    for_each_seed(300..307, |seed| {
         run(seed, NODES, async |cluster| {
             live_through_other_topics(cluster, seed).await
         });
@@ -333,7 +333,7 @@ fn records_whose_topic_is_made_again() {
 
 #[test]
 fn records_whose_time_is_over() {
-    for_each_seed(400..430, |seed| {
+    for_each_seed(400..410, |seed| {
         run(seed, NODES, async |cluster| {
             live_beyond_deadlines(cluster, seed).await
         });

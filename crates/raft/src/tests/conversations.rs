@@ -334,7 +334,7 @@ fn what_was_never_committed_is_cut() {
 }
 
 proptest! {
-    #![proptest_config(trials::property(256))]
+    #![proptest_config(trials::property(96))]
 
     #[test]
     fn what_an_observer_applies_is_what_its_leader_has_committed(steps in vec(steps(), 1..80)) {

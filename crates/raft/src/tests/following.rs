@@ -341,7 +341,7 @@ fn steps() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(trials::property(256))]
+    #![proptest_config(trials::property(96))]
 
     #[test]
     fn what_is_applied_is_what_the_quorum_has_committed(steps in vec(steps(), 1..80)) {

@@ -762,7 +762,7 @@ fn transactions_are_whole_through_faults_of_the_network() {
             fault_percent: 15,
             ..CALM
         };
-        live(plan, 100..140);
+        live(plan, 100..115);
     }
 }
 
@@ -775,7 +775,7 @@ fn transactions_are_whole_through_crashes_and_zombies() {
             crash_percent: 4,
             ..CALM
         };
-        live(plan, 200..240);
+        live(plan, 200..215);
     }
 }
 
@@ -788,6 +788,6 @@ fn records_that_are_given_up_are_never_committed() {
             crash_percent: 2,
             delivery_timeout_ms: 120,
         };
-        live(plan, 300..340);
+        live(plan, 300..315);
     }
 }

@@ -109,7 +109,7 @@ fn is_balanced(script: &Script) -> bool {
 }
 
 proptest! {
-    #![proptest_config(trials::property(192))]
+    #![proptest_config(trials::property(64))]
 
     #[test]
     fn consumer_groups_keep_their_invariants(commands in vec(command(), 1..80)) {
@@ -123,7 +123,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(trials::property(48))]
+    #![proptest_config(trials::property(16))]
 
     #[test]
     fn consumer_groups_come_to_rest_when_their_members_behave(commands in vec(command(), 1..50)) {

@@ -148,7 +148,7 @@ fn living(member_count: usize, mask: usize) -> Vec<&'static str> {
 }
 
 proptest! {
-    #![proptest_config(trials::property(24))]
+    #![proptest_config(trials::property(8))]
 
     #[test]
     fn a_log_that_ends_anywhere_in_an_upgrade_has_a_group_that_finds_back(

@@ -136,7 +136,7 @@ fn is_at_rest(script: &Script) -> bool {
 }
 
 proptest! {
-    #![proptest_config(trials::property(128))]
+    #![proptest_config(trials::property(48))]
 
     #[test]
     fn groups_keep_their_invariants(commands in vec(command(), 1..80)) {
@@ -149,7 +149,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(trials::property(32))]
+    #![proptest_config(trials::property(12))]
 
     #[test]
     fn groups_come_to_rest_when_their_clients_behave(commands in vec(command(), 1..40)) {

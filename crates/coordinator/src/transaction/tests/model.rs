@@ -131,7 +131,7 @@ fn check(world: &World, history: &History) {
 }
 
 proptest! {
-    #![proptest_config(trials::property(300))]
+    #![proptest_config(trials::property(100))]
 
     #[test]
     fn transactions_are_seen_whole_or_not_at_all(
