@@ -82,6 +82,8 @@ impl PlantedInCluster {
                 P::LeaderCompleteness,
                 P::LeaderCandidateCompleteness,
                 P::EpochHasOneLeader,
+                // Two leaders of an epoch write what they are sent.
+                P::LogMatching,
                 P::ReadStays,
             ],
             Self::OverlooksGaps => &[P::LogMatching],
