@@ -346,10 +346,12 @@ impl World {
                 }
             }
             Sent::Transaction(request) => {
-                // A first request that comes late makes the present producer the older one.
-                let takes_over = TransactionRequest::InitProducerId { identity: None };
-                self.has_rival |= request == takes_over;
+                let before = self.coordinator.identity;
                 self.answer(&request);
+                // A request for another epoch that comes late makes the present producer the older
+                // one: a first one does, and one of the epoch before while a transaction is open.
+                let asks_for_epoch = matches!(request, TransactionRequest::InitProducerId { .. });
+                self.has_rival |= asks_for_epoch && self.coordinator.identity != before;
             }
         }
     }
