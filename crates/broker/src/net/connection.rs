@@ -162,13 +162,14 @@ async fn requests<S: Service>(
             unread.flush(&mut out, stream).await?;
             let has_waited =
                 read_more(&mut buffer, stream, &mut idle, &mut turn, &mut arriving).await?;
-            slot.touch(&turn);
             if buffer.is_to_be_joined() {
                 let turn = sockets.heavy_work.turn(Lane::Large).await;
                 turn.serve(pin!(async { buffer.join() })).await;
             }
             // A frame of megabytes may take many reads, none of which waits.
             turn.share_if(!has_waited).await;
+            // Only now: a turn in which a request has waited for long began long ago.
+            slot.touch(&turn);
             is_shared = true;
             continue;
         };
