@@ -156,6 +156,15 @@ fn main() -> Result<()> {
         options.seed,
         campaign.events.into_inner()
     );
+    if options.worlds != u64::MAX
+        && worlds < options.worlds
+        && begun.elapsed().as_secs() >= options.seconds
+    {
+        println!(
+            "time is up: {} worlds were asked for, raise `--seconds`",
+            options.worlds
+        );
+    }
     let failed = campaign.failed.into_inner().unwrap_or_default();
     let Some((seed, verdict)) = failed.into_iter().next() else {
         return Ok(());
