@@ -67,10 +67,11 @@ pub(super) struct ThreadMetrics {
     name: Arc<str>,
     level: RecordingLevel,
     figures: Mutex<ThreadFigures>,
+    tasks: Mutex<BTreeMap<TaskId, TaskFigures>>,
 }
 
-/// What a thread has measured.
-#[derive(Default)]
+/// What a thread has measured of its own.
+#[derive(Clone, Default)]
 struct ThreadFigures {
     start_ms: i64,
     /// Sums of ns of whole rounds.
@@ -82,13 +83,12 @@ struct ThreadFigures {
     created: Sensor,
     closed: Sensor,
     blocked_ns: u64,
-    tasks: BTreeMap<TaskId, TaskFigures>,
     /// When what the tasks have counted was taken over last.
     taken_at_ms: i64,
 }
 
 /// A part of a thread's rounds.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Phase {
     /// ns of each time, on average of what was done then.
     latency: Sensor,
@@ -111,7 +111,7 @@ impl Phase {
 }
 
 /// What a task has measured.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct TaskFigures {
     /// As it was taken over last.
     counted: TaskMetrics,
@@ -126,7 +126,7 @@ struct TaskFigures {
 }
 
 /// What was measured of a store.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct StoreFigures {
     scope: &'static str,
     /// Of each operation, what was taken over last, and the ns that it has taken.
@@ -225,6 +225,7 @@ impl ThreadMetrics {
             name,
             level,
             figures: Mutex::default(),
+            tasks: Mutex::default(),
         }
     }
 
@@ -267,8 +268,8 @@ impl ThreadMetrics {
 
     /// Takes over what a task has counted.
     pub(super) fn take_over(&self, counted: Counted<'_>, now_ms: i64) {
-        let mut figures = self.figures.lock();
-        let task = figures.tasks.entry(counted.task_id).or_default();
+        let mut tasks = self.tasks.lock();
+        let task = tasks.entry(counted.task_id).or_default();
         let (before, after) = (task.counted, counted.metrics);
         let grown = |of: fn(&TaskMetrics) -> u64| of(&after).saturating_sub(of(&before)) as f64;
         task.counted = after;
@@ -310,9 +311,19 @@ impl ThreadMetrics {
 
     /// A task is closed: what it has measured goes with it.
     pub(super) fn note_closed(&self, task_id: TaskId, now_ms: i64) {
-        let mut figures = self.figures.lock();
-        figures.closed.record(now_ms, 1.0);
-        figures.tasks.remove(&task_id);
+        self.figures.lock().closed.record(now_ms, 1.0);
+        self.tasks.lock().remove(&task_id);
+    }
+
+    /// What each task has measured, for who makes something of it: the thread waits for one task's numbers to be copied
+    /// at most.
+    fn each_task(&self) -> impl Iterator<Item = (TaskId, TaskFigures)> {
+        let ids: Vec<TaskId> = self.tasks.lock().keys().copied().collect();
+        ids.into_iter().filter_map(|task_id| {
+            // It may have gone meanwhile.
+            let figures = self.tasks.lock().get(&task_id).cloned()?;
+            Some((task_id, figures))
+        })
     }
 }
 
@@ -325,5 +336,43 @@ const fn code(state: State) -> i32 {
         State::PendingShutdown => 3,
         State::NotRunning => 4,
         State::Error => 6,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_measures_while_others_read() {
+        let metrics = ThreadMetrics::default();
+        let task = |partition| TaskId {
+            subtopology: 0,
+            partition,
+        };
+        let measure = |partition| {
+            metrics.take_over(
+                Counted {
+                    task_id: task(partition),
+                    metrics: TaskMetrics::default(),
+                    buffered_count: 7,
+                    nodes: &mut std::iter::empty(),
+                    stores: &[],
+                },
+                1,
+            );
+        };
+        for partition in 0..3 {
+            measure(partition);
+        }
+        let mut read = Vec::new();
+        for (task_id, figures) in metrics.each_task() {
+            assert!(metrics.tasks.try_lock().is_some() && metrics.figures.try_lock().is_some());
+            assert_eq!(figures.buffered_count, 7);
+            measure(0);
+            metrics.note_closed(task(1), 2);
+            read.push(task_id);
+        }
+        assert_eq!(read, [task(0), task(2)]);
     }
 }

@@ -165,7 +165,8 @@ impl List {
 
     fn add_thread(&mut self, thread: &ThreadMetrics) {
         let tags = Tags::from([("thread-id", thread.name.to_string())]);
-        let figures = thread.figures.lock();
+        // Names are made without the lock: the thread takes it in each round.
+        let figures = thread.figures.lock().clone();
         let ThreadFigures {
             rounds,
             poll,
@@ -173,7 +174,7 @@ impl List {
             punctuate,
             commit,
             ..
-        } = &*figures;
+        } = &figures;
         self.add_phase(POLL, &tags, poll, rounds);
         self.add_phase(PROCESS, &tags, process, rounds);
         self.add_phase(PUNCTUATE, &tags, punctuate, rounds);
@@ -193,8 +194,8 @@ impl List {
         ] {
             self.add_number(THREAD, name, &tags, value);
         }
-        for (task_id, task) in &figures.tasks {
-            self.add_task(&tags, (*task_id, task), thread.level);
+        for (task_id, task) in thread.each_task() {
+            self.add_task(&tags, (task_id, &task), thread.level);
         }
     }
 
