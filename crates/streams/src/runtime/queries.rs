@@ -440,3 +440,52 @@ impl<K: Queryable, V: Queryable> QueryableStore<VersionedKeyValueStore<K, V>> {
         self.find(move |store| store.get_at(&key, timestamp_ms))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dsl::StreamsBuilder;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Of two threads.
+    fn queried() -> Queried {
+        let builder = StreamsBuilder::new();
+        builder.stream::<String, String>("in").to("out");
+        Queried {
+            topology: Arc::new(builder.build().expect("a topology")),
+            application_id: Arc::from("app"),
+            inboxes: vec![Arc::default(), Arc::default()],
+            global_rows: SharedRows::default(),
+        }
+    }
+
+    fn answer(inbox: &Inbox) {
+        inbox.answer(&Asked {
+            tasks: &BTreeMap::new(),
+            standbys: &BTreeMap::new(),
+        });
+    }
+
+    #[test]
+    fn nothing_is_asked_for_whoever_has_given_up() {
+        let queried = queried();
+        let store: Arc<str> = Arc::from("store");
+        let asked_count = Arc::new(AtomicUsize::new(0));
+        let ask = || {
+            let asked_count = Arc::clone(&asked_count);
+            let ask = move |_: &Asked<'_>| asked_count.fetch_add(1, Ordering::Relaxed);
+            queried.ask_each(&store, Duration::ZERO, ask)
+        };
+        assert!(matches!(ask(), Err(InvalidStateStore::TimedOut { .. })));
+        for inbox in &queried.inboxes {
+            answer(inbox);
+        }
+        // The first thread would have had time for it.
+        for _ in 0..MAX_WAITING {
+            assert!(queried.inboxes[1].leave(Box::new(|_| ())));
+        }
+        assert!(matches!(ask(), Err(InvalidStateStore::Busy)));
+        answer(&queried.inboxes[0]);
+        assert_eq!(asked_count.load(Ordering::Relaxed), 0);
+    }
+}
