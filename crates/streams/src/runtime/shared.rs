@@ -4,6 +4,7 @@ use super::State;
 use crate::error::StreamsError;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::sync::watch;
@@ -35,7 +36,7 @@ struct Changes {
     is_telling: bool,
 }
 
-/// Held by who tells. A listener that panics does not end the telling.
+/// Held by who tells.
 struct Telling<'a>(&'a Mutex<Changes>);
 
 impl Drop for Telling<'_> {
@@ -128,13 +129,19 @@ impl Shared {
         });
     }
 
+    /// Tells the listener. If it panics, it hears of the other changes all the same, and the panic goes on after that.
     fn tell(&self) {
+        let mut panicked = None;
         while let Some(((state, before), _telling)) = self.next_change() {
             // No lock is held: the listener may set another one.
             let listener = self.listener.lock().clone();
             if let Some(listener) = listener {
-                listener(state, before);
+                let told = catch_unwind(AssertUnwindSafe(|| listener(state, before)));
+                panicked = panicked.or(told.err());
             }
+        }
+        if let Some(panicked) = panicked {
+            resume_unwind(panicked);
         }
     }
 
@@ -226,6 +233,24 @@ mod tests {
         shared.change(State::NotRunning);
         shared.change(State::Rebalancing);
         assert_eq!(shared.state(), State::NotRunning);
+    }
+
+    #[test]
+    fn a_listener_that_panics_hears_of_what_comes_after() {
+        let shared = Arc::new(Shared::default());
+        let heard: Arc<Mutex<Vec<State>>> = Arc::default();
+        let (of_listener, within) = (Arc::clone(&heard), Arc::clone(&shared));
+        shared.listen(Arc::new(move |state, before| {
+            of_listener.lock().push(state);
+            if before == State::Created {
+                // This one is told after the listener has returned.
+                within.change(State::Error);
+                panic!("the application does not like it");
+            }
+        }));
+        let changed = catch_unwind(AssertUnwindSafe(|| shared.change(State::Rebalancing)));
+        assert!(changed.is_err());
+        assert_eq!(*heard.lock(), [State::Rebalancing, State::Error]);
     }
 
     #[test]
