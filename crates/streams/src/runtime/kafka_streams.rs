@@ -221,13 +221,12 @@ impl KafkaStreams {
             client_id,
         };
         self.metrics = StreamsMetrics(Some(Arc::clone(&parts.metrics)));
-        self.located = Some(Located {
-            topology: Arc::clone(&self.topology),
-            application_id: Arc::from(self.config.application_id.as_str()),
-            own: self.config.application_server.clone(),
-            hosts: Arc::clone(&parts.hosts),
-            preparation: Arc::clone(&parts.preparation),
-        });
+        self.located = Some(Located::new(
+            &self.topology,
+            &self.config,
+            &parts.hosts,
+            &parts.preparation,
+        ));
         Ok(parts)
     }
 

@@ -1,8 +1,9 @@
 //! Where keys are: which instances of an application have which stores, as the group's leader has told the threads of
 //! this one. An instance is known by its `application.server`.
 
+use super::StreamsConfig;
 use super::kafka_streams::KafkaStreams;
-use super::preparation::Preparation;
+use super::preparation::{Counts, Preparation};
 use super::queries::InvalidStateStore;
 use super::settings::ConfigError;
 use crate::assignor::HOST_BYTES_MAX;
@@ -12,12 +13,13 @@ use crate::headers::Headers;
 use crate::serde::Serde;
 use crate::topology::{SourceTopics, Topology, whole_names};
 use parking_lot::RwLock;
+use regex_lite::Regex;
 use riverrun_client::TopicPartition;
 use riverrun_client::producer::partition_of_key;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Where an instance answers what others ask it: its `application.server`. What is asked and how is the application's.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,15 +98,69 @@ type Partitions = BTreeMap<HostInfo, BTreeSet<TopicPartition>>;
 
 /// What the group's leader has told last of all instances.
 #[derive(Debug, Default)]
-pub(super) struct Hosts(RwLock<Option<(Partitions, Partitions)>>);
+pub(super) struct Hosts(RwLock<Option<Arc<Told>>>);
+
+/// What the group's leader has told.
+#[derive(Debug)]
+struct Told {
+    active: Partitions,
+    standby: Partitions,
+    /// Made by who asks first: the leader may have told of many partitions, and of none that anybody asks for.
+    table: OnceLock<Table>,
+}
+
+/// What is looked up.
+#[derive(Debug, Default)]
+struct Table {
+    all: Vec<StreamsMetadata>,
+    active: Places,
+    standby: Places,
+}
+
+/// Which of all instances have each partition of each store.
+type Places = BTreeMap<Arc<str>, BTreeMap<i32, BTreeSet<usize>>>;
+
+/// The stores that the records of each topic come to.
+type Readers<'a> = BTreeMap<&'a str, Vec<&'a Arc<str>>>;
+
+/// Notes where an instance has parts of stores, by the input partitions of its tasks, and tells the stores.
+fn place(
+    places: &mut Places,
+    readers: &Readers<'_>,
+    index: usize,
+    partitions: &BTreeSet<TopicPartition>,
+) -> BTreeSet<Arc<str>> {
+    let mut stores = BTreeSet::new();
+    for TopicPartition { topic, partition } in partitions {
+        for store in &readers[topic.as_str()] {
+            stores.insert(Arc::clone(store));
+            let of_store = places.entry(Arc::clone(store)).or_default();
+            of_store.entry(*partition).or_default().insert(index);
+        }
+    }
+    stores
+}
 
 impl Hosts {
     /// The leader has told.
     pub(super) fn hear(&self, active: &[HostPartitions<'_>], standby: &[HostPartitions<'_>]) {
-        *self.0.write() = Some((partitions(active), partitions(standby)));
+        let (active, standby) = (partitions(active), partitions(standby));
+        // Each thread of the instance hears the same.
+        let is_known = |told: Arc<Told>| told.active == active && told.standby == standby;
+        if self.told().is_some_and(is_known) {
+            return;
+        }
+        let told = Arc::new(Told {
+            active,
+            standby,
+            table: OnceLock::new(),
+        });
+        let before = self.0.write().replace(told);
+        // Not under the lock, for it is large.
+        drop(before);
     }
 
-    fn told(&self) -> Option<(Partitions, Partitions)> {
+    fn told(&self) -> Option<Arc<Told>> {
         self.0.read().clone()
     }
 }
@@ -127,73 +183,137 @@ fn partitions(told: &[HostPartitions<'_>]) -> Partitions {
     partitions
 }
 
-/// What an instance needs to tell where keys are.
-#[derive(Clone)]
+/// The topics that the records of a store come of, under their full names.
+struct StoreTopics {
+    named: BTreeSet<Arc<str>>,
+    patterns: Vec<Regex>,
+    /// The one with the most partitions, once that is known.
+    largest: OnceLock<Option<(Arc<str>, i32)>>,
+}
+
+impl StoreTopics {
+    fn new(sources: Vec<SourceTopics>, full: impl Fn(&Arc<str>) -> Arc<str>) -> Self {
+        let mut topics = Self {
+            named: BTreeSet::new(),
+            patterns: Vec::new(),
+            largest: OnceLock::new(),
+        };
+        for source in sources {
+            match source {
+                SourceTopics::Named(names) => topics.named.extend(names.iter().map(&full)),
+                SourceTopics::Pattern(pattern) => topics.patterns.extend(whole_names(&pattern)),
+            }
+        }
+        topics
+    }
+
+    fn has(&self, topic: &str) -> bool {
+        self.named.contains(topic) || self.patterns.iter().any(|pattern| pattern.is_match(topic))
+    }
+
+    fn largest(&self, counts: &Counts) -> Option<&(Arc<str>, i32)> {
+        if counts.is_empty() {
+            return None;
+        }
+        let find = || {
+            let counts = counts.iter().filter(|(topic, _)| self.has(topic));
+            let (topic, count) = counts.max_by_key(|(_, count)| **count)?;
+            Some((Arc::clone(topic), *count))
+        };
+        self.largest.get_or_init(find).as_ref()
+    }
+}
+
+/// What an instance needs to tell where keys are. What does not change is looked up once.
 pub(super) struct Located {
-    pub(super) topology: Arc<Topology>,
-    pub(super) application_id: Arc<str>,
-    pub(super) own: Option<HostInfo>,
-    pub(super) hosts: Arc<Hosts>,
-    pub(super) preparation: Arc<Preparation>,
+    topology: Arc<Topology>,
+    own: Option<HostInfo>,
+    hosts: Arc<Hosts>,
+    preparation: Arc<Preparation>,
+    /// Of each store but the global ones.
+    topics: BTreeMap<Arc<str>, StoreTopics>,
 }
 
 impl Located {
+    pub(super) fn new(
+        topology: &Arc<Topology>,
+        config: &StreamsConfig,
+        hosts: &Arc<Hosts>,
+        preparation: &Arc<Preparation>,
+    ) -> Self {
+        let full = |topic: &Arc<str>| topology.full_topic(&config.application_id, topic);
+        let stores = topology.stores.iter().filter(|(_, store)| !store.is_global);
+        let topics = stores.map(|(name, _)| {
+            let sources = topology.sources_of_store(name);
+            (Arc::clone(name), StoreTopics::new(sources, full))
+        });
+        Self {
+            topics: topics.collect(),
+            topology: Arc::clone(topology),
+            own: config.application_server.clone(),
+            hosts: Arc::clone(hosts),
+            preparation: Arc::clone(preparation),
+        }
+    }
+
     /// What each instance has; nothing before the group's leader has told.
     fn all(&self) -> Vec<StreamsMetadata> {
-        let Some((active, standby)) = self.hosts.told() else {
+        self.those(|_| true)
+    }
+
+    fn those(&self, is_asked_for: impl Fn(&StreamsMetadata) -> bool) -> Vec<StreamsMetadata> {
+        let Some(told) = self.hosts.told() else {
             return Vec::new();
         };
-        let hosts: BTreeSet<&HostInfo> = active.keys().chain(standby.keys()).collect();
+        let all = self.table(&told).all.iter();
+        all.filter(|one| is_asked_for(one)).cloned().collect()
+    }
+
+    fn table<'a>(&self, told: &'a Told) -> &'a Table {
+        told.table.get_or_init(|| self.tabulate(told))
+    }
+
+    fn tabulate(&self, told: &Told) -> Table {
         let globals = self.topology.stores.iter();
         let globals: BTreeSet<Arc<str>> = globals
             .filter(|(_, store)| store.is_global)
             .map(|(name, _)| Arc::clone(name))
             .collect();
-        hosts
-            .into_iter()
-            .map(|host| {
-                let of = |told: &Partitions| told.get(host).cloned().unwrap_or_default();
-                let (topic_partitions, standby_topic_partitions) = (of(&active), of(&standby));
-                let mut state_store_names = self.stores_of(&topic_partitions);
-                state_store_names.extend(globals.iter().cloned());
-                StreamsMetadata {
-                    host: host.clone(),
-                    state_store_names,
-                    standby_state_store_names: self.stores_of(&standby_topic_partitions),
-                    topic_partitions,
-                    standby_topic_partitions,
-                }
-            })
-            .collect()
+        let readers = self.readers(told);
+        let hosts: BTreeSet<&HostInfo> = told.active.keys().chain(told.standby.keys()).collect();
+        let mut table = Table::default();
+        for (index, host) in hosts.into_iter().enumerate() {
+            let of = |told: &Partitions| told.get(host).cloned().unwrap_or_default();
+            let (active, standby) = (of(&told.active), of(&told.standby));
+            let mut stores = place(&mut table.active, &readers, index, &active);
+            stores.extend(globals.iter().cloned());
+            table.all.push(StreamsMetadata {
+                host: host.clone(),
+                state_store_names: stores,
+                topic_partitions: active,
+                standby_state_store_names: place(&mut table.standby, &readers, index, &standby),
+                standby_topic_partitions: standby,
+            });
+        }
+        table
     }
 
-    /// The stores whose records come of one of these partitions.
-    fn stores_of(&self, partitions: &BTreeSet<TopicPartition>) -> BTreeSet<Arc<str>> {
-        let topics: BTreeSet<&str> = partitions
-            .iter()
-            .map(|partition| partition.topic.as_str())
-            .collect();
-        let stores = self.topology.stores.iter();
-        stores
-            .filter(|(_, store)| !store.is_global)
-            .filter(|(name, _)| {
-                let sources = self.sources_of(name);
-                topics.iter().any(|topic| is_read(&sources, topic))
-            })
-            .map(|(name, _)| Arc::clone(name))
-            .collect()
+    fn readers<'a>(&'a self, told: &'a Told) -> Readers<'a> {
+        let mut readers = Readers::new();
+        let partitions = told.active.values().chain(told.standby.values()).flatten();
+        for TopicPartition { topic, .. } in partitions {
+            readers.entry(topic).or_insert_with(|| {
+                let stores = self.topics.iter();
+                let stores = stores.filter(|(_, topics)| topics.has(topic));
+                stores.map(|(store, _)| store).collect()
+            });
+        }
+        readers
     }
 
-    /// What the records of a store come of, under the topics' full names.
-    fn sources_of(&self, store: &str) -> Vec<SourceTopics> {
-        let full = |name: &Arc<str>| self.topology.full_topic(&self.application_id, name);
-        let sources = self.topology.sources_of_store(store).into_iter();
-        sources
-            .map(|topics| match topics {
-                SourceTopics::Named(names) => SourceTopics::Named(names.iter().map(full).collect()),
-                pattern => pattern,
-            })
-            .collect()
+    /// The topic with the most partitions of those that the records of a store come of.
+    fn largest(&self, store: &str) -> Option<&(Arc<str>, i32)> {
+        self.topics.get(store)?.largest(self.preparation.counts())
     }
 
     /// Where a key is that `partition_of` finds the partition of, given a topic and how many partitions it has.
@@ -202,54 +322,44 @@ impl Located {
         store: &str,
         partition_of: impl FnOnce(&str, i32) -> Result<i32, StreamsError>,
     ) -> Result<Option<KeyQueryMetadata>, InvalidStateStore> {
-        let all = self.all();
+        let told = self.hosts.told();
+        let table = told.as_ref().map(|told| self.table(told));
         if self.topology.stores[store].is_global {
-            let first = all.first().map(|metadata| metadata.host.clone());
+            let first = table.and_then(|table| table.all.first());
+            let first = first.map(|metadata| metadata.host.clone());
             return Ok(Some(KeyQueryMetadata {
                 active_host: self.own.clone().or(first),
                 standby_hosts: BTreeSet::new(),
                 partition: -1,
             }));
         }
-        let sources = self.sources_of(store);
-        let counts = self.preparation.counts().iter();
-        let most = counts
-            .filter(|(topic, _)| is_read(&sources, topic))
-            .max_by_key(|(_, count)| **count);
-        let Some((topic, count)) = most else {
+        let Some((topic, count)) = self.largest(store) else {
             return Ok(None);
         };
         let partition = partition_of(topic, *count)?;
-        let has = |names: &BTreeSet<Arc<str>>, partitions: &BTreeSet<TopicPartition>| {
-            names.contains(store)
-                && partitions
-                    .iter()
-                    .any(|one| one.partition == partition && is_read(&sources, &one.topic))
+        let hosts = |of: fn(&Table) -> &Places| -> BTreeSet<HostInfo> {
+            let of_partition =
+                table.and_then(|table| Some((table, of(table).get(store)?.get(&partition)?)));
+            let Some((table, indexes)) = of_partition else {
+                return BTreeSet::new();
+            };
+            let indexes = indexes.iter();
+            indexes
+                .map(|index| table.all[*index].host.clone())
+                .collect()
         };
-        let active = all
-            .iter()
-            .find(|one| has(&one.state_store_names, &one.topic_partitions));
-        let standby = all.iter().filter(|one| {
-            has(
-                &one.standby_state_store_names,
-                &one.standby_topic_partitions,
-            )
-        });
         Ok(Some(KeyQueryMetadata {
-            active_host: active.map(|one| one.host.clone()),
-            standby_hosts: standby.map(|one| one.host.clone()).collect(),
+            active_host: hosts(|table| &table.active).pop_first(),
+            standby_hosts: hosts(|table| &table.standby),
             partition,
         }))
     }
-}
 
-fn is_read(sources: &[SourceTopics], topic: &str) -> bool {
-    sources.iter().any(|source| match source {
-        SourceTopics::Named(names) => names.iter().any(|name| **name == *topic),
-        SourceTopics::Pattern(pattern) => {
-            whole_names(pattern).is_ok_and(|pattern| pattern.is_match(topic))
-        }
-    })
+    /// Whether a store has a partition; none while that is not known.
+    pub(super) fn has_partition(&self, store: &str, partition: i32) -> Option<bool> {
+        let (_, count) = self.largest(store)?;
+        Some((0..*count).contains(&partition))
+    }
 }
 
 impl KafkaStreams {
@@ -316,28 +426,124 @@ impl KafkaStreams {
         &self,
         store: &str,
     ) -> Result<Vec<StreamsMetadata>, InvalidStateStore> {
-        let mut all = self.located_of(store)?.all();
-        all.retain(|one| {
+        Ok(self.located_of(store)?.those(|one| {
             one.state_store_names.contains(store) || one.standby_state_store_names.contains(store)
-        });
-        Ok(all)
-    }
-}
-
-impl Located {
-    /// Whether a store has a partition; none while that is not known.
-    pub(super) fn has_partition(&self, store: &str, partition: i32) -> Option<bool> {
-        let sources = self.sources_of(store);
-        let counts = self.preparation.counts().iter();
-        let counts = counts.filter(|(topic, _)| is_read(&sources, topic));
-        let most = counts.map(|(_, count)| *count).max()?;
-        Some((0..most).contains(&partition))
+        }))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dsl::{Materialized, StreamsBuilder};
+    use crate::formats::group::AssignedPartition;
+    use crate::runtime::topics::ApplicationTopics;
+    use crate::topology::Consumed;
+
+    type Failed = Box<dyn std::error::Error>;
+
+    /// Of an application with one store of a topic by name, and one of topics by a pattern.
+    fn located() -> Result<Located, Failed> {
+        let builder = StreamsBuilder::new();
+        let words = builder.stream::<String, String>("words").group_by_key();
+        words.count_with(Materialized::named("counts"));
+        let others = builder.stream_pattern::<String, String>("other-.*", Consumed::default());
+        others
+            .group_by_key()
+            .count_with(Materialized::named("others"));
+        let topology = Arc::new(builder.build()?);
+        let config = Arc::new(StreamsConfig::new("app", "localhost:1")?);
+        let topics = Arc::new(ApplicationTopics::of(&topology, &config)?);
+        let preparation = Arc::new(Preparation::new(&topics, &config, &Arc::default()));
+        let counts = [("other-1", 2), ("other-2", 3), ("words", 4)];
+        let counts = counts.map(|(topic, count)| (Arc::<str>::from(topic), count));
+        preparation.tell(Counts::from(counts));
+        let hosts = Arc::default();
+        Ok(Located::new(&topology, &config, &hosts, &preparation))
+    }
+
+    fn host(host: &'static str, partitions: &[(&'static str, i32)]) -> HostPartitions<'static> {
+        let partitions = partitions.iter();
+        let partitions =
+            partitions.map(|&(topic, partition)| AssignedPartition { topic, partition });
+        HostPartitions {
+            host,
+            port: 1,
+            partitions: partitions.collect(),
+        }
+    }
+
+    #[test]
+    fn keys_are_where_their_partitions_are() -> Result<(), Failed> {
+        let located = located()?;
+        let find = |store: &str, partition: i32| {
+            let found = located.locate(store, |topic, count| {
+                let expected = if store == "counts" {
+                    ("words", 4)
+                } else {
+                    ("other-2", 3)
+                };
+                assert_eq!((topic, count), expected);
+                Ok(partition)
+            });
+            let found = found.expect("it is known").expect("the topics are there");
+            let standbys = found.standby_hosts.into_iter().map(|one| one.host);
+            let active = found.active_host.map(|one| one.host);
+            (active, standbys.collect::<Vec<String>>())
+        };
+        let none = (None, Vec::new());
+        assert_eq!(find("counts", 0), none);
+        let active = [
+            host("a", &[("words", 0), ("other-1", 1)]),
+            host("b", &[("words", 1), ("other-2", 1)]),
+        ];
+        let standby = [
+            host("b", &[("words", 0), ("other-1", 1), ("other-2", 1)]),
+            host("c", &[("words", 0)]),
+        ];
+        located.hosts.hear(&active, &standby);
+        let some = |active: &str, standbys: &[&str]| {
+            let standbys = standbys.iter().map(ToString::to_string);
+            (Some(active.to_owned()), standbys.collect::<Vec<String>>())
+        };
+        assert_eq!(find("counts", 0), some("a", &["b", "c"]));
+        assert_eq!(find("counts", 1), some("b", &[]));
+        assert_eq!(find("counts", 2), none);
+        // Two topics may have it, and the first instance is told.
+        assert_eq!(find("others", 1), some("a", &["b"]));
+        let names = located.all().into_iter().map(|one| {
+            let names = one.state_store_names.iter().map(ToString::to_string);
+            names.collect::<Vec<String>>()
+        });
+        let both = vec!["counts".to_owned(), "others".to_owned()];
+        assert_eq!(names.collect::<Vec<_>>(), [both.clone(), both, Vec::new()]);
+        assert_eq!(located.has_partition("others", 2), Some(true));
+        assert_eq!(located.has_partition("others", 3), Some(false));
+        Ok(())
+    }
+
+    /// Each look at where a key is takes as long as its own store and partition, however much was told.
+    #[test]
+    fn what_was_told_is_put_in_order_once() -> Result<(), Failed> {
+        let located = located()?;
+        let active = [host("a", &[("words", 0)])];
+        // It is kept, so that no other one comes to its place.
+        let looked_up = || {
+            located.locate("counts", |_, _| Ok(0)).expect("it is known");
+            let told = located.hosts.told().expect("the leader has told");
+            let table: *const Table = told.table.get().expect("it is made");
+            (table, told)
+        };
+        located.hosts.hear(&active, &[]);
+        let first = looked_up();
+        assert_eq!(looked_up().0, first.0);
+        // By another thread of the instance.
+        located.hosts.hear(&active, &[]);
+        assert_eq!(looked_up().0, first.0);
+        located.hosts.hear(&[], &active);
+        assert_ne!(looked_up().0, first.0);
+        Ok(())
+    }
 
     #[test]
     fn a_server_is_a_host_and_a_port() {

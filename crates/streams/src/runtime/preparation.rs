@@ -37,6 +37,12 @@ impl Preparation {
         }
     }
 
+    /// As if brokers had told.
+    #[cfg(test)]
+    pub(super) fn tell(&self, counts: Counts) {
+        let _ = self.counts.set(counts);
+    }
+
     /// How many partitions the topics have; nothing before they are there.
     pub(super) fn counts(&self) -> &Counts {
         static NONE: Counts = Counts::new();
