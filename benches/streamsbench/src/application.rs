@@ -36,7 +36,7 @@ pub(crate) fn run(setup: &Setup<'_>) -> Result<()> {
     let mut config = StreamsConfig::new(setup.application_id, setup.servers)?;
     config.state_dir = Path::new(setup.state_dir).to_path_buf();
     println!("starting");
-    let mut streams = KafkaStreams::new(topology, config);
+    let streams = KafkaStreams::new(topology, config);
     streams.start()?;
     wait_for(&streams, || streams.state() == State::Running)?;
     println!("running");

@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if let Some(state_dir) = std::env::args().nth(2) {
         config.state_dir = state_dir.into();
     }
-    let mut streams = KafkaStreams::new(topology, config);
+    let streams = KafkaStreams::new(topology, config);
     streams.start()?;
     std::io::stdin().read_to_end(&mut Vec::new())?;
     streams.close()?;

@@ -22,6 +22,7 @@ mod inbox;
 mod kafka_streams;
 mod kept;
 mod listeners;
+mod living;
 mod member;
 mod metadata;
 mod metrics;

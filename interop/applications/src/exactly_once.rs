@@ -31,7 +31,7 @@ pub(crate) fn run(servers: &str, state_dir: &str) -> Result<()> {
     config.transaction_timeout_ms = TRANSACTION_TIMEOUT_MS;
     // Every count is written.
     config.statestore_cache_max_bytes = 0;
-    let mut streams = KafkaStreams::new(builder.build()?, config);
+    let streams = KafkaStreams::new(builder.build()?, config);
     streams.start()?;
     std::io::stdin().read_to_end(&mut Vec::new())?;
     streams.close()?;

@@ -66,7 +66,7 @@ fn start(servers: &str, state_dir: &str, prefixes: &[&str]) -> Result<Vec<KafkaS
             config.statestore_cache_max_bytes = cache_bytes.parse()?;
             config.commit_interval_ms = Some(100);
             config.poll_ms = 20;
-            let mut streams = KafkaStreams::new(topology, config);
+            let streams = KafkaStreams::new(topology, config);
             streams.start()?;
             instances.push(streams);
         }
@@ -101,7 +101,7 @@ fn topology_config(name: &str) -> TopologyConfig {
 }
 
 fn close(instances: &mut Vec<KafkaStreams>) -> Result<()> {
-    for mut streams in instances.drain(..) {
+    for streams in instances.drain(..) {
         ensure!(
             streams.state() == State::Running,
             "{streams:?} does not run: {:?}",

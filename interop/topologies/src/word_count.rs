@@ -43,7 +43,7 @@ pub(super) fn run(mut arguments: impl Iterator<Item = String>) -> Result<()> {
     config.linger_ms = 0;
     config.heartbeat_interval_ms = 500;
     config.session_timeout_ms = 6_000;
-    let mut streams = KafkaStreams::new(builder.build()?, config);
+    let streams = KafkaStreams::new(builder.build()?, config);
     streams.start()?;
     for command in std::io::stdin().lines() {
         match command?.as_str() {

@@ -95,7 +95,7 @@ impl World {
         topology: Topology,
         config: StreamsConfig,
     ) -> Result<KafkaStreams, Error> {
-        let mut streams = KafkaStreams::new(topology, config);
+        let streams = KafkaStreams::new(topology, config);
         streams.start()?;
         Ok(streams)
     }
@@ -210,7 +210,7 @@ fn a_restore_waits_for_open_transactions_of_the_changelog() -> Result<(), Error>
     let (one, two) = (trials::directory(), trials::directory());
     let mut config = world.config(one.path())?;
     config.processing_guarantee = EXACTLY_ONCE;
-    let mut first = world.start_streams(counts()?, config)?;
+    let first = world.start_streams(counts()?, config)?;
     world.write("words", 0, "be", b"")?;
     world.await_values(CHANGELOG, 1, &[("be", 1)])?;
     first.close()?;
@@ -220,7 +220,7 @@ fn a_restore_waits_for_open_transactions_of_the_changelog() -> Result<(), Error>
     let before = world.end(CHANGELOG, 0)?;
     let mut config = world.config(two.path())?;
     config.processing_guarantee = EXACTLY_ONCE;
-    let mut second = world.start_streams(counts()?, config)?;
+    let second = world.start_streams(counts()?, config)?;
     until("it joins", || world.has_members())?;
     stays("nothing is processed", || {
         Ok(world.end(CHANGELOG, 0)? == before)
@@ -237,7 +237,7 @@ fn nothing_is_processed_by_who_is_closed_while_it_restores() -> Result<(), Error
     let (one, two) = (trials::directory(), trials::directory());
     let mut config = world.config(one.path())?;
     config.processing_guarantee = EXACTLY_ONCE;
-    let mut first = world.start_streams(counts()?, config.clone())?;
+    let first = world.start_streams(counts()?, config.clone())?;
     world.write("words", 0, "be", b"")?;
     world.await_values(CHANGELOG, 1, &[("be", 1)])?;
     first.close()?;
@@ -248,13 +248,13 @@ fn nothing_is_processed_by_who_is_closed_while_it_restores() -> Result<(), Error
     elsewhere.state_dir = two.path().to_owned();
     // So that records come with the task, which must wait all the same.
     elsewhere.poll_ms = 1_000;
-    let mut second = world.start_streams(counts()?, elsewhere.clone())?;
+    let second = world.start_streams(counts()?, elsewhere.clone())?;
     until("it joins", || world.has_members())?;
     stays("it restores", || Ok(second.state() == State::Rebalancing))?;
     second.close()?;
     another.call(async |another| another.abort_transaction().await)?;
     assert_eq!(world.committed("words", 0)?, Some(1));
-    let mut third = world.start_streams(counts()?, elsewhere)?;
+    let third = world.start_streams(counts()?, elsewhere)?;
     world.await_values(CHANGELOG, 1, &[("be", 2), ("or", 1)])?;
     third.close()?;
     Ok(())
@@ -266,14 +266,14 @@ fn a_task_does_not_wait_for_the_restore_of_another() -> Result<(), Error> {
     let (one, two) = (trials::directory(), trials::directory());
     let mut config = world.config(one.path())?;
     config.processing_guarantee = EXACTLY_ONCE;
-    let mut first = world.start_streams(counts()?, config)?;
+    let first = world.start_streams(counts()?, config)?;
     world.write("words", 0, "be", b"")?;
     world.await_values(CHANGELOG, 2, &[("be", 1)])?;
     first.close()?;
     let another = world.open_transaction(CHANGELOG, "be", &41_i64.to_be_bytes())?;
     let mut config = world.config(two.path())?;
     config.processing_guarantee = EXACTLY_ONCE;
-    let mut second = world.start_streams(counts()?, config)?;
+    let second = world.start_streams(counts()?, config)?;
     world.write("words", 0, "be", b"")?;
     world.write("words", 1, "to", b"")?;
     world.await_values(CHANGELOG, 2, &[("be", 1), ("to", 1)])?;
@@ -292,7 +292,7 @@ fn what_a_lost_member_has_not_committed_is_counted_once() -> Result<(), Error> {
     config.commit_interval_ms = Some(NEVER_MS);
     config.heartbeat_interval_ms = 50;
     config.transaction_timeout_ms = NEVER_MS;
-    let mut streams = world.start_streams(counts()?, config)?;
+    let streams = world.start_streams(counts()?, config)?;
     world.write("words", 0, "be", b"")?;
     until("it is processed", || Ok(world.end(CHANGELOG, 0)? == 1))?;
     world.evict_members()?;
@@ -316,14 +316,14 @@ fn who_was_given_up_is_closed_without_an_error() -> Result<(), Error> {
         config.processing_guarantee = guarantee;
         config.commit_interval_ms = Some(NEVER_MS);
         config.transaction_timeout_ms = NEVER_MS;
-        let mut streams = world.start_streams(counts()?, config.clone())?;
+        let streams = world.start_streams(counts()?, config.clone())?;
         world.write("words", 0, "be", b"")?;
         until("it is processed", || Ok(world.end(CHANGELOG, 0)? == 1))?;
         world.evict_members()?;
         streams.close()?;
         assert_eq!(world.committed("words", 0)?, None);
         let end = world.end(CHANGELOG, 0)?;
-        let mut again = world.start_streams(counts()?, config)?;
+        let again = world.start_streams(counts()?, config)?;
         until("it is processed", || Ok(world.end(CHANGELOG, 0)? > end))?;
         again.close()?;
         assert_eq!(world.committed("words", 0)?, Some(1));
@@ -340,7 +340,7 @@ fn tasks_that_stay_keep_their_stores_when_others_go() -> Result<(), Error> {
     config.commit_interval_ms = Some(NEVER_MS);
     config.heartbeat_interval_ms = 50;
     config.transaction_timeout_ms = NEVER_MS;
-    let mut first = world.start_streams(counts()?, config.clone())?;
+    let first = world.start_streams(counts()?, config.clone())?;
     world.write("words", 0, "be", b"")?;
     world.write("words", 1, "to", b"")?;
     let is_processed = || Ok(world.end(CHANGELOG, 0)? == 1 && world.end(CHANGELOG, 1)? == 1);
@@ -350,7 +350,7 @@ fn tasks_that_stay_keep_their_stores_when_others_go() -> Result<(), Error> {
         .collect();
     marks.iter().try_for_each(|mark| std::fs::write(mark, ""))?;
     config.state_dir = two.path().to_owned();
-    let mut second = world.start_streams(counts()?, config)?;
+    let second = world.start_streams(counts()?, config)?;
     // The rebalance commits what was processed until then.
     world.await_values(CHANGELOG, 2, &[("be", 1), ("to", 1)])?;
     await_state(&second, State::Running)?;
@@ -385,19 +385,19 @@ fn a_table_whose_topic_is_its_changelog_is_restored() -> Result<(), Error> {
         let (one, two) = (trials::directory(), trials::directory());
         let mut config = world.config(one.path())?;
         config.processing_guarantee = guarantee;
-        let mut first = world.start_streams(topology()?, config.clone())?;
+        let first = world.start_streams(topology()?, config.clone())?;
         world.write("users", 0, "anna", &7_i64.to_be_bytes())?;
         until("the table is read", || {
             Ok(world.committed("users", 0)? == Some(1))
         })?;
         first.close()?;
         config.state_dir = two.path().to_owned();
-        let mut second = world.start_streams(topology()?, config.clone())?;
+        let second = world.start_streams(topology()?, config.clone())?;
         world.write("words", 0, "anna", b"")?;
         world.await_values("numbers", 1, &[("anna", 7)])?;
         second.close()?;
         // What the store has noted fits to what is committed.
-        let mut third = world.start_streams(topology()?, config)?;
+        let third = world.start_streams(topology()?, config)?;
         world.write("users", 0, "anna", &8_i64.to_be_bytes())?;
         until("the table is read", || {
             Ok(world.committed("users", 0)? == Some(2))
@@ -418,7 +418,7 @@ fn records_that_are_skipped_are_committed() -> Result<(), Error> {
         let mut config = world.config(state.path())?;
         config.processing_guarantee = guarantee;
         config.handlers = Handlers::log_and_continue(DeadLetterTopic(Some("dead".into())));
-        let mut streams = world.start_streams(counts()?, config)?;
+        let streams = world.start_streams(counts()?, config)?;
         world.write("words", 0, "be", &[0xff])?;
         until("it is committed", || {
             Ok(world.committed("words", 0)? == Some(1))
@@ -434,7 +434,7 @@ fn a_store_that_another_thread_has_open_is_waited_for() -> Result<(), Error> {
     let world = World::start(1)?;
     let state = trials::directory();
     let config = world.config(state.path())?;
-    let mut streams = world.start_streams(counts()?, config.clone())?;
+    let streams = world.start_streams(counts()?, config.clone())?;
     world.write("words", 0, "be", b"")?;
     world.await_values(CHANGELOG, 1, &[("be", 1)])?;
     streams.close()?;
@@ -442,7 +442,7 @@ fn a_store_that_another_thread_has_open_is_waited_for() -> Result<(), Error> {
         .write(true)
         .open(state.path().join("app/0_0/stores/lock"))?;
     lock.lock()?;
-    let mut streams = world.start_streams(counts()?, config)?;
+    let streams = world.start_streams(counts()?, config)?;
     world.write("words", 0, "be", b"")?;
     until("it joins", || world.has_members())?;
     stays("it waits", || Ok(streams.state() == State::Rebalancing))?;
@@ -465,7 +465,7 @@ fn a_record_that_the_broker_refuses_ends_the_instance() -> Result<(), Error> {
         let state = trials::directory();
         let mut config = world.config(state.path())?;
         config.processing_guarantee = guarantee;
-        let mut streams = world.start_streams(builder.build()?, config)?;
+        let streams = world.start_streams(builder.build()?, config)?;
         world.write("words", 0, "be", "be".repeat(500).as_bytes())?;
         await_state(&streams, State::Error)?;
         let error = streams.close().expect_err("the record is too large");
@@ -495,7 +495,7 @@ fn windows_outlive_another_retention() -> Result<(), Error> {
     let state = trials::directory();
     let config = world.config(state.path())?;
     for (retention_ms, count) in [(200_000, 1), (400_000, 2)] {
-        let mut streams = world.start_streams(windows(retention_ms)?, config.clone())?;
+        let streams = world.start_streams(windows(retention_ms)?, config.clone())?;
         world.write_at("words", 0, "be", b"", Some(400_000))?;
         world.await_values("counts", 1, &[("be", count)])?;
         streams.close()?;
@@ -511,7 +511,7 @@ fn damaged_stores_are_restored() -> Result<(), Error> {
         let mut config = world.config(state.path())?;
         config.processing_guarantee = guarantee;
         for count in 1..3 {
-            let mut streams = world.start_streams(counts()?, config.clone())?;
+            let streams = world.start_streams(counts()?, config.clone())?;
             world.write("words", 0, "be", b"")?;
             world.await_values(CHANGELOG, 1, &[("be", count)])?;
             streams.close()?;
@@ -538,7 +538,7 @@ fn a_changelog_with_a_damaged_record_tells_where() -> Result<(), Error> {
     world.start_streams(windows()?, config.clone())?.close()?;
     let offset = world.write(CHANGELOG, 0, "short", b"")?;
     config.state_dir = two.path().to_owned();
-    let mut streams = world.start_streams(windows()?, config)?;
+    let streams = world.start_streams(windows()?, config)?;
     await_state(&streams, State::Error)?;
     let error = streams.close().expect_err("the key has no time");
     let expected = format!(
@@ -556,13 +556,13 @@ fn a_changelog_that_was_cut_is_restored_anew() -> Result<(), Error> {
     world.create(changelog.config("cleanup.policy", "compact,delete"))?;
     let (one, two) = (trials::directory(), trials::directory());
     let config = world.config(one.path())?;
-    let mut first = world.start_streams(counts()?, config.clone())?;
+    let first = world.start_streams(counts()?, config.clone())?;
     world.write("words", 0, "be", b"")?;
     world.await_values(CHANGELOG, 1, &[("be", 1)])?;
     first.close()?;
     let mut elsewhere = config.clone();
     elsewhere.state_dir = two.path().to_owned();
-    let mut second = world.start_streams(counts()?, elsewhere)?;
+    let second = world.start_streams(counts()?, elsewhere)?;
     for count in 2..5 {
         world.write("words", 0, "be", b"")?;
         world.await_values(CHANGELOG, 1, &[("be", count)])?;
@@ -575,7 +575,7 @@ fn a_changelog_that_was_cut_is_restored_anew() -> Result<(), Error> {
     cut.into_values().try_for_each(|cut| cut.map(|_| ()))?;
     let mark = one.path().join("app/0_0/mark");
     std::fs::write(&mark, "")?;
-    let mut first = world.start_streams(counts()?, config)?;
+    let first = world.start_streams(counts()?, config)?;
     world.write("words", 0, "be", b"")?;
     world.await_values(CHANGELOG, 1, &[("be", 5)])?;
     assert!(!mark.exists());
@@ -644,16 +644,16 @@ fn rows_without_a_changelog_stay_when_another_one_was_cut() -> Result<(), Error>
             let values = harness::read_values(&world.broker, "twice", read)?;
             Ok(values.last().ok_or("a value")?.clone())
         };
-        let mut first = world.start_streams(count_twice()?, config.clone())?;
+        let first = world.start_streams(count_twice()?, config.clone())?;
         assert_eq!(process(&world, "be", "")?, "1 1");
         first.close()?;
-        let mut second = world.start_streams(count_twice()?, elsewhere)?;
+        let second = world.start_streams(count_twice()?, elsewhere)?;
         assert_eq!(process(&world, "be", "gone")?, "2 1");
         let end = world.end(CHANGELOG, 0)?;
         assert_eq!(process(&world, "to", "")?, "1 1");
         second.close()?;
         harness::cut(&world.broker, TopicPartition::new(CHANGELOG, 0), end)?;
-        let mut first = world.start_streams(count_twice()?, config)?;
+        let first = world.start_streams(count_twice()?, config)?;
         assert_eq!(process(&world, "be", "")?, "1 2", "{guarantee:?}");
         assert_eq!(process(&world, "to", "")?, "2 1", "{guarantee:?}");
         first.close()?;
@@ -668,7 +668,7 @@ fn markers_of_transactions_are_committed() -> Result<(), Error> {
         let state = trials::directory();
         let mut config = world.config(state.path())?;
         config.processing_guarantee = guarantee;
-        let mut streams = world.start_streams(counts()?, config)?;
+        let streams = world.start_streams(counts()?, config)?;
         let producer = world.open_transaction("words", "be", b"")?;
         producer.call(async |producer| producer.commit_transaction().await)?;
         let end = world.end("words", 0)?;
@@ -694,7 +694,7 @@ fn what_comes_of_a_record_is_written_before_the_record_is_committed() -> Result<
         .stream::<String, String>("words")
         .map_values(|word| word.to_uppercase())
         .to("loud");
-    let mut streams = world.start_streams(builder.build()?, config)?;
+    let streams = world.start_streams(builder.build()?, config)?;
     for count in 1..=5 {
         world.write("words", 0, "be", b"a")?;
         until("it is committed", || {
@@ -734,7 +734,7 @@ fn who_panics_at_the_end_leaves_the_group_too() -> Result<(), Error> {
         .stream::<String, String>("words")
         .process(|| Stubborn, &[])
         .for_each(|_, ()| ());
-    let mut streams = world.start_streams(builder.build()?, config)?;
+    let streams = world.start_streams(builder.build()?, config)?;
     await_state(&streams, State::Running)?;
     let error = streams.close().expect_err("a processor has panicked");
     assert!(error.to_string().contains("not want to go"), "{error}");

@@ -47,7 +47,7 @@ fn what_closed_windows_gave_is_not_given_again(
     for (records, counts) in runs {
         write_at(&broker, "words", records)?;
         written += i64::try_from(records.len())?;
-        let mut streams = KafkaStreams::new(final_counts()?, config.clone());
+        let streams = KafkaStreams::new(final_counts()?, config.clone());
         streams.start()?;
         await_committed(&broker, "words", written)?;
         streams.close()?;

@@ -51,7 +51,7 @@ fn a_join_reads_a_global_table(
     write(&broker, "orders", &[("1", "u1"), ("2", "u2"), ("3", "u3")])?;
     let state = trials::directory();
     let config = config(&broker, guarantee, state.path())?;
-    let mut streams = KafkaStreams::new(named_orders(materialized())?, config.clone());
+    let streams = KafkaStreams::new(named_orders(materialized())?, config.clone());
     streams.start()?;
     // Nothing is joined before the table has what its topic had.
     let mut joined = read_values(&broker, "named-orders", 3)?;
@@ -60,7 +60,7 @@ fn a_join_reads_a_global_table(
     streams.close()?;
     write(&broker, "users", &[("u2", "berta"), ("u4", "dora")])?;
     write(&broker, "orders", &[("4", "u2"), ("5", "u4"), ("6", "u1")])?;
-    let mut streams = KafkaStreams::new(named_orders(materialized())?, config);
+    let streams = KafkaStreams::new(named_orders(materialized())?, config);
     streams.start()?;
     await_state(&streams, State::Running)?;
     let mut joined = read_values(&broker, "named-orders", 6)?.split_off(3);
@@ -145,7 +145,7 @@ fn a_processor_reads_a_global_store_that_another_one_fills() -> Result<(), Error
         .to("named-orders");
     let state = trials::directory();
     let config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
-    let mut streams = KafkaStreams::new(builder.build()?, config);
+    let streams = KafkaStreams::new(builder.build()?, config);
     streams.start()?;
     write(&broker, "orders", &[("1", "u2")])?;
     assert_eq!(
@@ -173,7 +173,7 @@ fn a_global_store_of_a_kind_that_threads_cannot_share_ends_the_start() -> Result
     );
     let state = trials::directory();
     let config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
-    let mut streams = KafkaStreams::new(builder.build()?, config);
+    let streams = KafkaStreams::new(builder.build()?, config);
     let error = streams
         .start()
         .expect_err("it cannot be shared")
@@ -213,7 +213,7 @@ fn a_global_topic_that_was_made_anew_is_told() -> Result<(), Error> {
     let state = trials::directory();
     let config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     let topology = || named_orders(Materialized::named("users-by-id"));
-    let mut streams = KafkaStreams::new(topology()?, config);
+    let streams = KafkaStreams::new(topology()?, config);
     streams.start()?;
     streams.close()?;
     let anew = TestBroker::start()?;
@@ -240,11 +240,11 @@ fn a_damaged_global_store_is_restored() -> Result<(), Error> {
     let state = trials::directory();
     let config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     let topology = || named_orders(Materialized::named("users-by-id"));
-    let mut streams = KafkaStreams::new(topology()?, config.clone());
+    let streams = KafkaStreams::new(topology()?, config.clone());
     streams.start()?;
     streams.close()?;
     damage(&state.path().join("words/global/stores"))?;
-    let mut streams = KafkaStreams::new(topology()?, config);
+    let streams = KafkaStreams::new(topology()?, config);
     streams.start()?;
     write(&broker, "orders", &[("1", "u1")])?;
     assert_eq!(read_values(&broker, "named-orders", 1)?, ["u1 by anna"]);
@@ -263,13 +263,13 @@ fn a_global_topic_that_was_cut_is_restored_anew() -> Result<(), Error> {
     let state = trials::directory();
     let config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     let topology = || named_orders(Materialized::named("users-by-id"));
-    let mut streams = KafkaStreams::new(topology()?, config.clone());
+    let streams = KafkaStreams::new(topology()?, config.clone());
     streams.start()?;
     streams.close()?;
     write_tombstone(&broker, "users", "u1")?;
     write(&broker, "users", &[("u2", "bert"), ("u3", "cora")])?;
     cut(&broker, TopicPartition::new("users", 0), 3)?;
-    let mut streams = KafkaStreams::new(topology()?, config);
+    let streams = KafkaStreams::new(topology()?, config);
     streams.start()?;
     write(&broker, "orders", &[("1", "u1"), ("2", "u3")])?;
     assert_eq!(read_values(&broker, "named-orders", 1)?, ["u3 by cora"]);

@@ -330,7 +330,7 @@ pub(crate) fn await_state(streams: &KafkaStreams, wanted: State) -> Result<(), E
 
 /// Starts an instance that cannot go on. Why, in words.
 pub(crate) fn await_error(topology: Topology, config: StreamsConfig) -> Result<String, Error> {
-    let mut streams = KafkaStreams::new(topology, config);
+    let streams = KafkaStreams::new(topology, config);
     streams.start()?;
     await_state(&streams, State::Error)?;
     let errors = streams.errors();

@@ -31,7 +31,7 @@ fn instance(broker: &EmbeddedBroker, state_dir: &Path, port: u16) -> Result<Kafk
     config.acceptable_recovery_lag = 0;
     config.probing_rebalance_interval_ms = 200;
     config.application_server = Some(host(port));
-    let mut streams = KafkaStreams::new(word_count()?, config);
+    let streams = KafkaStreams::new(word_count()?, config);
     streams.start()?;
     Ok(streams)
 }
@@ -132,8 +132,8 @@ fn instances_tell_where_keys_are() -> Result<(), Error> {
     create_topic(&broker, "lines", PARTITIONS)?;
     write_lines(&broker, &[&WORDS.join(" ")])?;
     let (state_one, state_two) = (trials::directory(), trials::directory());
-    let mut one = instance(&broker, state_one.path(), 1)?;
-    let mut two = instance(&broker, state_two.path(), 2)?;
+    let one = instance(&broker, state_one.path(), 1)?;
+    let two = instance(&broker, state_two.path(), 2)?;
     let counts: Vec<_> = WORDS.into_iter().map(|word| (word, 1)).collect();
     await_values(&broker, ("words-counts-changelog", PARTITIONS), &counts)
         .map_err(|error| format!("{error}: {:?}, {:?}", one.errors(), two.errors()))?;

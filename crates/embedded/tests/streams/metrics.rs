@@ -38,7 +38,7 @@ fn an_instance_measures_what_it_does() -> Result<(), Error> {
     config.metrics_recording_level = RecordingLevel::Debug;
     // No task goes to another thread, and what was measured of it with it.
     config.num_stream_threads = 1;
-    let mut streams = KafkaStreams::new(word_count()?, config);
+    let streams = KafkaStreams::new(word_count()?, config);
     assert!(streams.metrics().snapshot().is_empty());
     streams.start()?;
     write_lines(&broker, &["a b", "b c"])?;

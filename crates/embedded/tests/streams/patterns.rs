@@ -27,7 +27,7 @@ fn topics_that_match_later_are_read(guarantee: ProcessingGuarantee) -> Result<()
     let mut config = config(&broker, guarantee, state.path())?;
     config.client.set("metadata.max.age.ms", "100")?;
     config.statestore_cache_max_bytes = 0;
-    let mut streams = KafkaStreams::new(counts()?, config);
+    let streams = KafkaStreams::new(counts()?, config);
     streams.start()?;
     assert_eq!(read_values(&broker, "out", 1)?, ["a: 1"]);
     create_topic(&broker, "in-two", 2)?;

@@ -20,7 +20,7 @@ fn repartition_topics_are_purged(guarantee: ProcessingGuarantee) -> Result<(), E
     let mut config = config(&broker, guarantee, state.path())?;
     config.repartition_purge_interval_ms = 10;
     let topology = builder.build()?;
-    let mut streams = KafkaStreams::new(topology, config);
+    let streams = KafkaStreams::new(topology, config);
     streams.start()?;
     write(&broker, "lines", &[("1", "a"), ("2", "b"), ("3", "c")])?;
     let mut config = ConsumerConfig::new(broker.bootstrap_servers(), "reader")?;

@@ -55,7 +55,7 @@ fn stores_of_every_kind_are_queried() -> Result<(), Error> {
     write_at(&broker, "words", &words)?;
     let state = trials::directory();
     let config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
-    let mut streams = KafkaStreams::new(stores()?, config);
+    let streams = KafkaStreams::new(stores()?, config);
     let early = streams.store::<KeyValueStore<String, i64>>("counts");
     assert_eq!(
         early.expect_err("it is not started").to_string(),
@@ -110,7 +110,7 @@ fn stores_of_every_kind_are_queried() -> Result<(), Error> {
     let users = streams.store::<KeyValueStore<String, String>>("users-by-id")?;
     assert_eq!(users.get("u2".to_owned())?.as_deref(), Some("bert"));
 
-    what_cannot_be_queried_is_told(&mut streams)
+    what_cannot_be_queried_is_told(&streams)
 }
 
 /// What partition 0 answers, or a global store.
@@ -175,7 +175,7 @@ fn queries_of_every_kind_are_answered(streams: &KafkaStreams) -> Result<(), Erro
     Ok(())
 }
 
-fn what_cannot_be_queried_is_told(streams: &mut KafkaStreams) -> Result<(), Error> {
+fn what_cannot_be_queried_is_told(streams: &KafkaStreams) -> Result<(), Error> {
     let unknown = streams.store::<KeyValueStore<String, i64>>("sums");
     assert_eq!(
         unknown.expect_err("there is none").to_string(),

@@ -116,7 +116,7 @@ fn what_a_revocation_could_not_commit_is_committed_later() -> Result<(), Error> 
     config.overrides.main_consumer.extend([timeout]);
     takes_commits.store(false, Ordering::SeqCst);
     let (seen, is_seen) = mpsc::channel();
-    let mut first = KafkaStreams::new(topology(seen)?, config.clone());
+    let first = KafkaStreams::new(topology(seen)?, config.clone());
     first.start()?;
     let words = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let records = words.map(|word| (word, word));
@@ -126,7 +126,7 @@ fn what_a_revocation_could_not_commit_is_committed_later() -> Result<(), Error> 
     }
     config.state_dir = two.path().to_owned();
     let (seen, _is_seen) = mpsc::channel();
-    let mut second = KafkaStreams::new(topology(seen)?, config);
+    let second = KafkaStreams::new(topology(seen)?, config);
     second.start()?;
     await_state(&second, State::Running)?;
     await_state(&first, State::Running)?;

@@ -41,7 +41,7 @@ fn nobody_waits_for_a_thread_without_end() -> Result<(), Error> {
     let state = trials::directory();
     let mut config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     config.num_stream_threads = 1;
-    let mut streams = KafkaStreams::new(builder.build()?, config);
+    let streams = KafkaStreams::new(builder.build()?, config);
     streams.start()?;
     write(&broker, "words", &[("a", "")])?;
     is_reached.recv_timeout(IN_TIME)?;
@@ -75,7 +75,7 @@ fn records_are_processed_however_many_ask() -> Result<(), Error> {
     let state = trials::directory();
     let mut config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     config.num_stream_threads = 1;
-    let mut streams = KafkaStreams::new(builder.build()?, config);
+    let streams = KafkaStreams::new(builder.build()?, config);
     streams.start()?;
     await_state(&streams, State::Running)?;
     let is_over = AtomicBool::new(false);
@@ -129,7 +129,7 @@ fn who_works_for_longer_than_a_session_stays_a_member() -> Result<(), Error> {
     config.session_timeout_ms = 1_500;
     config.heartbeat_interval_ms = 100;
     config.commit_interval_ms = Some(3_600_000);
-    let mut streams = KafkaStreams::new(builder.build()?, config);
+    let streams = KafkaStreams::new(builder.build()?, config);
     streams.start()?;
     for _ in 0..RECORDS {
         is_processed.recv_timeout(IN_TIME)?;
@@ -161,7 +161,7 @@ fn a_query_from_a_stream_thread_is_refused_at_once() -> Result<(), Error> {
     });
     let state = trials::directory();
     let config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
-    let mut streams = KafkaStreams::new(builder.build()?, config);
+    let streams = KafkaStreams::new(builder.build()?, config);
     streams.start()?;
     *counts.lock().expect("nobody panics with it") = Some(streams.store("counts")?);
     write(&broker, "words", &[("a", "")])?;
@@ -194,7 +194,7 @@ fn an_instance_starts_before_its_brokers() -> Result<(), Error> {
     config
         .client
         .set("bootstrap.servers", &way.local_addr()?.to_string())?;
-    let mut streams = KafkaStreams::new(builder.build()?, config);
+    let streams = KafkaStreams::new(builder.build()?, config);
     streams.start()?;
     // Whoever has waited until now, and whoever comes, is let through.
     let address = broker.bootstrap_servers().to_owned();
@@ -241,7 +241,7 @@ fn partitions_that_come_later_are_read() -> Result<(), Error> {
     let state = trials::directory();
     let mut config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     config.client.set("metadata.max.age.ms", "100")?;
-    let mut streams = KafkaStreams::new(builder.build()?, config);
+    let streams = KafkaStreams::new(builder.build()?, config);
     streams.start()?;
     write(&broker, "words", &[("1", "a")])?;
     assert_eq!(read_values(&broker, "loud", 1)?, ["A"]);

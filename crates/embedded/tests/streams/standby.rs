@@ -125,7 +125,7 @@ fn a_standby_takes_over_with_the_tail_only(guarantee: ProcessingGuarantee) -> Re
     let broker = TestBroker::start()?;
     create_topic(&broker, "lines", PARTITIONS)?;
     let (one, two) = (trials::directory(), trials::directory());
-    let mut first = instance(&broker, guarantee, one.path())?;
+    let first = instance(&broker, guarantee, one.path())?;
     first.start()?;
     write_all_words(&broker, 20)?;
     await_counts(&broker, 20)?;
@@ -134,7 +134,7 @@ fn a_standby_takes_over_with_the_tail_only(guarantee: ProcessingGuarantee) -> Re
         heard: Arc::default(),
         told,
     };
-    let mut second = instance(&broker, guarantee, two.path())?;
+    let second = instance(&broker, guarantee, two.path())?;
     second.set_state_restore_listener(ears.clone());
     second.set_standby_update_listener(ears.clone());
     second.start()?;
@@ -185,7 +185,7 @@ fn state_changes_are_told() -> Result<(), Error> {
     let broker = TestBroker::start()?;
     create_topic(&broker, "lines", PARTITIONS)?;
     let state = trials::directory();
-    let mut streams = instance(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
+    let streams = instance(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     let (told, changes) = mpsc::channel();
     streams.set_state_listener(move |state, before| {
         let _ = told.send((before, state));
@@ -219,7 +219,7 @@ fn threads_are_static_members_and_run_without_tasks() -> Result<(), Error> {
     config.num_stream_threads = 3;
     let id = ("group.instance.id".to_owned(), "one".to_owned());
     config.overrides.consumer.extend([id]);
-    let mut streams = KafkaStreams::new(word_count()?, config);
+    let streams = KafkaStreams::new(word_count()?, config);
     let (told, changes) = mpsc::channel();
     streams.set_state_listener(move |state, _| {
         let _ = told.send(state);
@@ -257,7 +257,7 @@ fn keeper(
         heard: Arc::default(),
         told,
     };
-    let mut streams = KafkaStreams::new(builder.build()?, config);
+    let streams = KafkaStreams::new(builder.build()?, config);
     streams.set_state_restore_listener(ears.clone());
     streams.set_standby_update_listener(ears.clone());
     Ok((streams, ears, events))
@@ -265,7 +265,7 @@ fn keeper(
 
 /// The instance that stands by comes to have what the active one has, and takes over.
 fn takes_over_with(
-    (mut active, mut standby): (KafkaStreams, KafkaStreams),
+    (active, standby): (KafkaStreams, KafkaStreams),
     (ears, events): (&Ears, &mpsc::Receiver<()>),
     expected: [Option<&str>; 2],
 ) -> Result<(), Error> {
@@ -298,12 +298,12 @@ fn a_standby_whose_changelog_was_cut_begins_anew(
         &[("cleanup.policy", "compact,delete")],
     )?;
     let (one, two) = (trials::directory(), trials::directory());
-    let (mut behind, ..) = keeper(&broker, guarantee, two.path())?;
+    let (behind, ..) = keeper(&broker, guarantee, two.path())?;
     behind.start()?;
     write(&broker, "lines", &[("a", "1")])?;
     await_committed(&broker, "lines", 1)?;
     behind.close()?;
-    let (mut active, ..) = keeper(&broker, guarantee, one.path())?;
+    let (active, ..) = keeper(&broker, guarantee, one.path())?;
     active.start()?;
     write_tombstone(&broker, "lines", "a")?;
     write(&broker, "lines", &[("b", "1"), ("b", "2")])?;
@@ -314,7 +314,7 @@ fn a_standby_whose_changelog_was_cut_begins_anew(
     cut(&broker, changelog[0].clone(), ends[&changelog[0]])?;
     write(&broker, "lines", &[("b", "3")])?;
     await_committed(&broker, "lines", 5)?;
-    let (mut standby, ears, events) = keeper(&broker, guarantee, two.path())?;
+    let (standby, ears, events) = keeper(&broker, guarantee, two.path())?;
     standby.start()?;
     takes_over_with((active, standby), (&ears, &events), [None, Some("3")])
 }
@@ -335,18 +335,18 @@ fn a_standby_that_has_more_than_its_changelog_begins_anew() -> Result<(), Error>
     let (one, two) = (trials::directory(), trials::directory());
     let old = TestBroker::start()?;
     create_topic(&old, "lines", 1)?;
-    let (mut behind, ..) = keeper(&old, guarantee, two.path())?;
+    let (behind, ..) = keeper(&old, guarantee, two.path())?;
     behind.start()?;
     write(&old, "lines", &[("a", "1"); 9])?;
     await_committed(&old, "lines", 9)?;
     behind.close()?;
     let broker = TestBroker::start()?;
     create_topic(&broker, "lines", 1)?;
-    let (mut active, ..) = keeper(&broker, guarantee, one.path())?;
+    let (active, ..) = keeper(&broker, guarantee, one.path())?;
     active.start()?;
     write(&broker, "lines", &[("b", "1"), ("b", "2"), ("b", "3")])?;
     await_committed(&broker, "lines", 3)?;
-    let (mut standby, ears, events) = keeper(&broker, guarantee, two.path())?;
+    let (standby, ears, events) = keeper(&broker, guarantee, two.path())?;
     standby.start()?;
     await_heard(&ears, &events, |heard| heard.followed.get(&0) == Some(&3))?;
     takes_over_with((active, standby), (&ears, &events), [None, Some("3")])

@@ -61,7 +61,7 @@ fn a_handler_lets_a_record_pass_that_the_broker_refuses() -> Result<(), Error> {
     let mut config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     let handler = Remembering::default();
     config.handlers.production = Arc::new(handler.clone());
-    let mut streams = KafkaStreams::new(builder.build()?, config);
+    let streams = KafkaStreams::new(builder.build()?, config);
     streams.start()?;
     let long = "be".repeat(500);
     write(&broker, "words", &[("1", "a"), ("2", &long), ("3", "c")])?;
@@ -101,7 +101,7 @@ fn the_default_handler_ends_the_instance_and_tells_where() -> Result<(), Error> 
         builder.stream::<String, String>("words").to("loud");
         let state = trials::directory();
         let config = config(&broker, guarantee, state.path())?;
-        let mut streams = KafkaStreams::new(builder.build()?, config);
+        let streams = KafkaStreams::new(builder.build()?, config);
         streams.start()?;
         write(&broker, "words", &[("1", "a"), ("2", &"be".repeat(500))])?;
         await_state(&streams, State::Error)?;

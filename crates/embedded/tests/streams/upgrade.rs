@@ -21,7 +21,7 @@ fn second_change(upgrade_from: Option<UpgradeFrom>) -> Result<String, Error> {
     let mut config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
     config.statestore_cache_max_bytes = 0;
     config.upgrade_from = upgrade_from;
-    let mut streams = KafkaStreams::new(builder.build()?, config);
+    let streams = KafkaStreams::new(builder.build()?, config);
     streams.start()?;
     write(&broker, "prices", &[("tea", "1"), ("tea", "2")])?;
     let records = read(&broker, "words-by-all-repartition", 2)?;

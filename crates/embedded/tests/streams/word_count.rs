@@ -17,14 +17,14 @@ fn counts_survive_a_restart(guarantee: ProcessingGuarantee) -> Result<(), Error>
     let broker = TestBroker::start()?;
     create_topic(&broker, "lines", 2)?;
     let state = trials::directory();
-    let mut streams = KafkaStreams::new(word_count()?, config(&broker, guarantee, state.path())?);
+    let streams = KafkaStreams::new(word_count()?, config(&broker, guarantee, state.path())?);
     streams.start()?;
     write_lines(&broker, &["to be or", "not to be"])?;
     await_counts(&broker, &[("be", 2), ("not", 1), ("or", 1), ("to", 2)])?;
     streams.close()?;
     assert_eq!(streams.state(), State::NotRunning);
     write_lines(&broker, &["be quick"])?;
-    let mut streams = KafkaStreams::new(word_count()?, config(&broker, guarantee, state.path())?);
+    let streams = KafkaStreams::new(word_count()?, config(&broker, guarantee, state.path())?);
     streams.start()?;
     await_state(&streams, State::Running)?;
     let counts = [("be", 3), ("not", 1), ("or", 1), ("quick", 1), ("to", 2)];
@@ -32,8 +32,7 @@ fn counts_survive_a_restart(guarantee: ProcessingGuarantee) -> Result<(), Error>
     streams.close()?;
     // Another machine has nothing but the changelog.
     let elsewhere = trials::directory();
-    let mut streams =
-        KafkaStreams::new(word_count()?, config(&broker, guarantee, elsewhere.path())?);
+    let streams = KafkaStreams::new(word_count()?, config(&broker, guarantee, elsewhere.path())?);
     streams.start()?;
     write_lines(&broker, &["be"])?;
     let counts = [("be", 4), ("not", 1), ("or", 1), ("quick", 1), ("to", 2)];
@@ -58,10 +57,10 @@ fn two_instances_share_the_tasks_and_one_takes_over() -> Result<(), Error> {
     create_topic(&broker, "lines", 2)?;
     let (one, two) = (trials::directory(), trials::directory());
     let guarantee = ProcessingGuarantee::ExactlyOnceV2;
-    let mut first = KafkaStreams::new(word_count()?, config(&broker, guarantee, one.path())?);
+    let first = KafkaStreams::new(word_count()?, config(&broker, guarantee, one.path())?);
     first.start()?;
     write_lines(&broker, &["a b", "b c", "c a"])?;
-    let mut second = KafkaStreams::new(word_count()?, config(&broker, guarantee, two.path())?);
+    let second = KafkaStreams::new(word_count()?, config(&broker, guarantee, two.path())?);
     second.start()?;
     write_lines(&broker, &["a b", "b c", "c a"])?;
     await_counts(&broker, &[("a", 4), ("b", 4), ("c", 4)])?;
@@ -91,9 +90,9 @@ fn a_state_directory_has_one_process() -> Result<(), Error> {
     create_topic(&broker, "lines", 2)?;
     let state = trials::directory();
     let guarantee = ProcessingGuarantee::AtLeastOnce;
-    let mut first = KafkaStreams::new(word_count()?, config(&broker, guarantee, state.path())?);
+    let first = KafkaStreams::new(word_count()?, config(&broker, guarantee, state.path())?);
     first.start()?;
-    let mut second = KafkaStreams::new(word_count()?, config(&broker, guarantee, state.path())?);
+    let second = KafkaStreams::new(word_count()?, config(&broker, guarantee, state.path())?);
     let error = second.start().expect_err("the directory is in use");
     assert!(
         error.to_string().contains("another process uses it"),
@@ -134,8 +133,7 @@ fn a_panic_of_the_application_ends_the_instance() -> Result<(), Error> {
     lines.for_each(|_, line| assert_ne!(line, "bad", "a bad line"));
     let state = trials::directory();
     let guarantee = ProcessingGuarantee::AtLeastOnce;
-    let mut streams =
-        KafkaStreams::new(builder.build()?, config(&broker, guarantee, state.path())?);
+    let streams = KafkaStreams::new(builder.build()?, config(&broker, guarantee, state.path())?);
     streams.start()?;
     write_lines(&broker, &["good", "bad"])?;
     await_state(&streams, State::Error)?;

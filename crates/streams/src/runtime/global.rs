@@ -8,7 +8,7 @@ use super::clock::now_ms;
 use super::directory::StateDirectory;
 use super::kafka_streams::{State, client_error};
 use super::output::topic_partition;
-use super::patience::Patience;
+use super::patience::{Patience, Progress};
 use super::preparation::Preparation;
 use super::records::{batches, raw};
 use super::shared::Shared;
@@ -61,8 +61,8 @@ struct Filled {
     store: Rc<RefCell<dyn StateStore>>,
 }
 
-/// Runs until every stream thread has ended. `restored` hears when the stores have what their topics had, or why they
-/// will not.
+/// Runs until every stream thread has ended, or the instance is asked to end before they are started. `restored` hears
+/// when the stores have what their topics had, or why they will not.
 pub(super) fn run(setup: GlobalSetup, restored: &mpsc::Sender<Result<(), StreamsError>>) {
     let shared = Arc::clone(&setup.shared);
     let index = setup.index;
@@ -77,7 +77,13 @@ pub(super) fn run(setup: GlobalSetup, restored: &mpsc::Sender<Result<(), Streams
         ))),
     };
     match ended {
-        Ok(()) => shared.set(index, State::NotRunning),
+        Ok(()) => {
+            shared.set(index, State::NotRunning);
+            if !is_restored {
+                let words = "the instance was asked to end before its global stores were filled";
+                let _ = restored.send(Err(StreamsError::Other(words.to_owned())));
+            }
+        }
         Err(error) if is_restored => shared.fail(index, error),
         Err(error) => {
             shared.set(index, State::Error);
@@ -92,17 +98,28 @@ async fn live(
     restored: &mpsc::Sender<Result<(), StreamsError>>,
     is_restored: &mut bool,
 ) -> Result<(), StreamsError> {
-    setup.preparation.attempt().await?;
-    let mut thread = GlobalThread::open(setup)?;
-    if thread.is_cut().await? {
-        thread = thread.begin_anew().await?;
-    }
+    let shared = Arc::clone(&setup.shared);
+    let mut thread = tokio::select! {
+        biased;
+        () = shared.ending() => return Ok(()),
+        opened = GlobalThread::prepare(setup) => opened?,
+    };
     let lived = thread.restore_and_follow(restored, is_restored).await;
     let closed = thread.close(lived.is_ok()).await;
     lived.and(closed)
 }
 
 impl GlobalThread {
+    /// As soon as the topics are there, with stores that can be filled from what these still have.
+    async fn prepare(setup: GlobalSetup) -> Result<Self, StreamsError> {
+        setup.preparation.attempt().await?;
+        let thread = Self::open(setup)?;
+        match thread.is_cut().await? {
+            true => thread.begin_anew().await,
+            false => Ok(thread),
+        }
+    }
+
     fn open(setup: GlobalSetup) -> Result<Self, StreamsError> {
         let config = &setup.config;
         let consumer = auxiliary_consumer(
@@ -215,38 +232,91 @@ impl GlobalThread {
         is_restored: &mut bool,
     ) -> Result<(), StreamsError> {
         self.task.init(now_ms())?;
-        let mut ends = self.begin().await?;
-        let poll = Duration::from_millis(self.setup.config.poll_ms);
-        let mut patience = Patience::new(self.setup.config.task_timeout_ms);
-        while !self.setup.shared.have_stream_threads_ended() {
-            ends.retain(|partition, end| {
-                let position = self.consumer.position(partition);
-                position.is_none_or(|position| position < *end)
+        let shared = Arc::clone(&self.setup.shared);
+        let ends = tokio::select! {
+            biased;
+            () = shared.ending() => return Ok(()),
+            ends = self.begin() => ends?,
+        };
+        if !self.restore(ends).await? {
+            return Ok(());
+        }
+        self.commit()?;
+        *is_restored = true;
+        shared.set(self.setup.index, State::Running);
+        // Who started the thread may have given up; then it is asked to end.
+        let _ = restored.send(Ok(()));
+        self.follow().await
+    }
+
+    /// Reads each partition up to its end. False if the instance is asked to end before.
+    ///
+    /// Whoever starts the instance waits for it. So neither brokers that do not answer are waited for without limit, nor
+    /// ends that do not come.
+    async fn restore(
+        &mut self,
+        mut ends: BTreeMap<TopicPartition, i64>,
+    ) -> Result<bool, StreamsError> {
+        let shared = Arc::clone(&self.setup.shared);
+        let config = Arc::clone(&self.setup.config);
+        let poll = Duration::from_millis(config.poll_ms);
+        let mut patience = Patience::new(config.task_timeout_ms);
+        let answered_within_ms = config.client.request_timeout_ms;
+        let mut progress = Progress::new(config.task_timeout_ms.saturating_add(answered_within_ms));
+        loop {
+            let mut place = 0_i64;
+            ends.retain(|partition, end| match self.consumer.position(partition) {
+                Some(position) if position >= *end => false,
+                position => {
+                    place = place.wrapping_add(position.unwrap_or(0));
+                    true
+                }
             });
-            if ends.is_empty() && !std::mem::replace(is_restored, true) {
-                self.commit()?;
-                self.setup.shared.set(self.setup.index, State::Running);
-                // Who started the thread may have given up; then it is asked to end.
-                let _ = restored.send(Ok(()));
+            let Some((partition, end)) = ends.first_key_value() else {
+                return Ok(true);
+            };
+            if shared.is_ending() {
+                return Ok(false);
+            }
+            if progress.is_stuck((ends.len(), place), Instant::now()) {
+                return Err(StreamsError::Other(format!(
+                    "global topics are not read on for `task.timeout.ms`: partition {partition} is to be read up to \
+                     offset {end}"
+                )));
             }
             match self.consumer.poll(poll).await {
                 Ok(records) => {
                     patience.reset();
                     self.process(records)?;
                 }
-                // Who started the thread waits for it.
-                Err(error) if !*is_restored => patience.bear(error, Instant::now())?,
+                Err(error) => patience.bear(error, Instant::now())?,
+            }
+            self.commit_in_time()?;
+        }
+    }
+
+    /// Reads on, until no stream thread reads the stores any more.
+    async fn follow(&mut self) -> Result<(), StreamsError> {
+        let poll = Duration::from_millis(self.setup.config.poll_ms);
+        while !self.setup.shared.have_stream_threads_ended() {
+            match self.consumer.poll(poll).await {
+                Ok(records) => self.process(records)?,
                 // Brokers that do not answer are waited for, as stream threads do.
                 Err(error) if error.is_retriable() => {
                     tracing::warn!(%error, "global topics are not read for now");
                 }
                 Err(error) => return Err(client_error(error)),
             }
-            if self.last_commit.elapsed() >= self.setup.config.commit_interval() {
-                self.commit()?;
-            }
+            self.commit_in_time()?;
         }
         Ok(())
+    }
+
+    fn commit_in_time(&mut self) -> Result<(), StreamsError> {
+        match self.last_commit.elapsed() >= self.setup.config.commit_interval() {
+            true => self.commit(),
+            false => Ok(()),
+        }
     }
 
     /// Makes the consumer read on where the stores stand. Where each partition ends now.
@@ -432,4 +502,67 @@ fn global_handlers(config: &StreamsConfig) -> Handlers {
         handlers.processing = Arc::new(LogAndFail::default());
     }
     handlers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dsl::StreamsBuilder;
+    use crate::runtime::topics::ApplicationTopics;
+    use std::net::TcpListener;
+
+    type Failed = Box<dyn std::error::Error>;
+
+    fn setup(config: StreamsConfig) -> Result<GlobalSetup, Failed> {
+        let builder = StreamsBuilder::new();
+        builder.global_table::<String, String>("users");
+        let topology = Arc::new(builder.build()?);
+        let config = Arc::new(config);
+        let topics = Arc::new(ApplicationTopics::of(&topology, &config)?);
+        let shared: Arc<Shared> = Arc::default();
+        shared.begin(0, 1);
+        let preparation = Preparation::new(&topics, &config, &shared);
+        preparation.tell(BTreeMap::from([(Arc::from("users"), 1)]));
+        Ok(GlobalSetup {
+            index: 0,
+            client_id: Arc::from("app"),
+            topology,
+            preparation: Arc::new(preparation),
+            directory: Arc::new(StateDirectory::open(&config.state_dir, "app")?),
+            config,
+            shared,
+            rows: SharedRows::default(),
+        })
+    }
+
+    /// Neither requests that fail nor the end of the instance help here.
+    #[test]
+    fn an_end_that_does_not_come_is_not_waited_for_without_limit() -> Result<(), Failed> {
+        let broker = TcpListener::bind("127.0.0.1:0")?;
+        let state = trials::directory();
+        let mut config = StreamsConfig::new("app", &broker.local_addr()?.to_string())?;
+        config.state_dir = state.path().to_owned();
+        config.task_timeout_ms = 0;
+        config.poll_ms = 1;
+        config.client.request_timeout_ms = 1;
+        let patient = ("request.timeout.ms".to_owned(), "600000".to_owned());
+        config.overrides.global_consumer.extend([patient]);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        runtime.block_on(async {
+            let mut thread = GlobalThread::open(setup(config)?)?;
+            let users = TopicPartition::new("users", 0);
+            thread.consumer.assign([users.clone()])?;
+            thread.consumer.seek(&users, 3)?;
+            let restoring = thread.restore(BTreeMap::from([(users, 5)]));
+            let restored = tokio::time::timeout(Duration::from_secs(60), restoring).await?;
+            let error = restored.expect_err("nothing comes").to_string();
+            assert!(
+                error.starts_with("global topics are not read on"),
+                "{error}"
+            );
+            Ok(())
+        })
+    }
 }

@@ -5,6 +5,7 @@ use super::global::{self, GlobalSetup};
 use super::inbox::Inbox;
 use super::kept::note_kept;
 use super::listeners::{Listeners, StandbyUpdateListener, StateRestoreListener};
+use super::living::{Alive, Living};
 use super::metadata::{Hosts, Located};
 use super::metrics::{Registry, StreamsMetrics};
 use super::preparation::Preparation;
@@ -21,11 +22,10 @@ use crate::topology::Topology;
 use parking_lot::Mutex;
 use riverrun_client::ErrorCode;
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 
@@ -48,13 +48,16 @@ pub enum State {
 
 /// An instance of an application: it runs a topology, with others of the same `application.id`.
 ///
+/// Threads share it as they like, by an `Arc` for one: a handler of signals closes it while others query its stores. A
+/// listener that is to use its own instance keeps a `Weak` of it.
+///
 /// ```no_run
 /// use riverrun_streams::dsl::StreamsBuilder;
 /// use riverrun_streams::runtime::{KafkaStreams, StreamsConfig};
 ///
 /// let builder = StreamsBuilder::new();
 /// builder.stream::<Option<String>, String>("lines").map_values(|line| line.to_uppercase()).to("loud-lines");
-/// let mut streams = KafkaStreams::new(builder.build()?, StreamsConfig::new("loud", "localhost:9092")?);
+/// let streams = KafkaStreams::new(builder.build()?, StreamsConfig::new("loud", "localhost:9092")?);
 /// streams.start()?;
 /// // ... until the application is asked to end:
 /// streams.close()?;
@@ -63,17 +66,20 @@ pub enum State {
 pub struct KafkaStreams {
     topology: Arc<Topology>,
     config: Arc<StreamsConfig>,
-    threads: Vec<JoinHandle<()>>,
-    /// Ends after the others, which read its stores.
-    global_thread: Option<JoinHandle<()>>,
-    listeners: Listeners,
+    listeners: Mutex<Listeners>,
+    /// Held by who starts it.
+    starting: Mutex<()>,
     /// Once it is started.
-    queried: Option<Queried>,
-    located: Option<Located>,
-    metrics: StreamsMetrics,
+    started: OnceLock<Started>,
     shared: Arc<Shared>,
-    /// Nothing comes here, and it is at its end when no thread runs any more.
-    ended: Option<Mutex<mpsc::Receiver<()>>>,
+    living: Arc<Living>,
+}
+
+/// What others ask of an instance that is started.
+struct Started {
+    queried: Queried,
+    located: Located,
+    metrics: StreamsMetrics,
 }
 
 /// What the threads of an instance share.
@@ -108,43 +114,45 @@ impl KafkaStreams {
         Self {
             topology: Arc::new(topology),
             config: Arc::new(config),
-            threads: Vec::new(),
-            global_thread: None,
-            listeners: Listeners::default(),
-            queried: None,
-            located: None,
-            metrics: StreamsMetrics::default(),
+            listeners: Mutex::default(),
+            starting: Mutex::new(()),
+            started: OnceLock::new(),
             shared: Arc::default(),
-            ended: None,
+            living: Arc::default(),
         }
     }
 
     /// Calls `listener` with the new state and the one before, whenever the state changes: in the order of the changes,
     /// one at a time. Stream threads call it, so it must not wait.
-    pub fn set_state_listener(&mut self, listener: impl Fn(State, State) + Send + Sync + 'static) {
+    pub fn set_state_listener(&self, listener: impl Fn(State, State) + Send + Sync + 'static) {
         self.shared.listen(Arc::new(listener));
     }
 
     /// Tells a listener how stores of active tasks are restored; before the start.
-    pub fn set_state_restore_listener(&mut self, listener: impl StateRestoreListener + 'static) {
-        self.listeners.restore = Arc::new(listener);
+    pub fn set_state_restore_listener(&self, listener: impl StateRestoreListener + 'static) {
+        self.listeners.lock().restore = Arc::new(listener);
     }
 
     /// Tells a listener how stores of standby tasks are updated; before the start.
-    pub fn set_standby_update_listener(&mut self, listener: impl StandbyUpdateListener + 'static) {
-        self.listeners.standby = Arc::new(listener);
+    pub fn set_standby_update_listener(&self, listener: impl StandbyUpdateListener + 'static) {
+        self.listeners.lock().standby = Arc::new(listener);
     }
 
     /// Starts the threads, and does not wait for brokers: the threads look at the input topics, make the internal
     /// ones, unless the broker does (`group.protocol` = `streams`), and take up their tasks as soon as brokers
     /// answer. What is wrong with topics ends the instance, and `KafkaStreams::errors` tells. Only global tables
-    /// are waited for, until they have what their topics have.
+    /// are waited for, until they have what their topics have; `close` from another thread ends that too.
     ///
     /// # Errors
     /// The topology has nothing to do, transactions would end before they are committed, another process uses the state
-    /// directory, or a global table cannot be filled.
-    pub fn start(&mut self) -> Result<(), StreamsError> {
-        if self.state() != State::Created {
+    /// directory, a thread cannot be started, or a global table is not read on for `task.timeout.ms`, or not filled when
+    /// the instance is asked to end.
+    pub fn start(&self) -> Result<(), StreamsError> {
+        // Whoever closes the instance waits for the threads that come of this, too.
+        let alive = self.living.enter();
+        alive.begin();
+        let starting = self.starting.try_lock();
+        if starting.is_none() || self.state() != State::Created {
             return Err(StreamsError::Other(
                 "the instance has been started before; make another one".to_owned(),
             ));
@@ -163,12 +171,27 @@ impl KafkaStreams {
             false => self.config.num_stream_threads,
         };
         let has_global_thread = !topics.globals.is_empty();
-        let (alive, ended) = mpsc::channel();
-        self.ended = Some(Mutex::new(ended));
+        let (parts, inboxes) = self.parts(&topics, directory, count)?;
         self.shared.begin(count, usize::from(has_global_thread));
-        let parts = self.parts(&topics, directory, count)?;
-        let inboxes = self.open_inboxes(count, &parts);
-        if has_global_thread {
+        let mut unstarted = (0..count + usize::from(has_global_thread)).collect();
+        let started = self.start_threads(&parts, inboxes, &mut unstarted);
+        if started.is_err() {
+            // Those that run end.
+            self.shared.end();
+            self.shared.give_up(unstarted);
+        }
+        started
+    }
+
+    /// Starts a thread for each inbox, and the global one if it is to be started.
+    fn start_threads(
+        &self,
+        parts: &Parts,
+        inboxes: Vec<Arc<Inbox>>,
+        unstarted: &mut BTreeSet<usize>,
+    ) -> Result<(), StreamsError> {
+        let count = inboxes.len();
+        if unstarted.contains(&count) {
             let setup = GlobalSetup {
                 index: count,
                 client_id: Arc::clone(&parts.client_id),
@@ -179,29 +202,29 @@ impl KafkaStreams {
                 shared: Arc::clone(&self.shared),
                 rows: parts.global_rows.clone(),
             };
-            self.start_global_thread(setup, alive.clone())?;
+            self.start_global_thread(setup, unstarted)?;
         }
         for (index, inbox) in inboxes.into_iter().enumerate() {
-            let setup = self.thread_setup(&parts, index, inbox);
+            let setup = self.thread_setup(parts, index, inbox);
             if index == 0 {
                 note_kept(&setup);
             }
             let shared = Arc::clone(&self.shared);
-            let name = setup.name.to_string();
+            let thread = named(setup.name.to_string());
             let run = move || StreamThread::run(setup);
-            let thread = spawn(name, (shared, index), alive.clone(), run)?;
-            self.threads.push(thread);
+            spawn(thread, (shared, index), self.living.enter(), run)?;
+            unstarted.remove(&index);
         }
         Ok(())
     }
 
-    /// What `count` stream threads are to share.
+    /// What `count` stream threads are to share, and where queries are left for each of them.
     fn parts(
-        &mut self,
+        &self,
         topics: &Arc<ApplicationTopics>,
         directory: StateDirectory,
         count: usize,
-    ) -> Result<Parts, StreamsError> {
+    ) -> Result<(Parts, Vec<Arc<Inbox>>), StreamsError> {
         let process_id = directory.process_id()?;
         let client_id: Arc<str> = Arc::from(self.config.client_id(process_id));
         let parts = Parts {
@@ -220,14 +243,23 @@ impl KafkaStreams {
             registry: Arc::default(),
             client_id,
         };
-        self.metrics = StreamsMetrics(Some(Arc::clone(&parts.metrics)));
-        self.located = Some(Located::new(
-            &self.topology,
-            &self.config,
-            &parts.hosts,
-            &parts.preparation,
-        ));
-        Ok(parts)
+        let inboxes: Vec<Arc<Inbox>> = (0..count).map(|_| Arc::default()).collect();
+        self.started.get_or_init(|| Started {
+            queried: Queried {
+                topology: Arc::clone(&self.topology),
+                application_id: Arc::from(self.config.application_id.as_str()),
+                inboxes: inboxes.clone(),
+                global_rows: parts.global_rows.clone(),
+            },
+            located: Located::new(
+                &self.topology,
+                &self.config,
+                &parts.hosts,
+                &parts.preparation,
+            ),
+            metrics: StreamsMetrics(Some(Arc::clone(&parts.metrics))),
+        });
+        Ok((parts, inboxes))
     }
 
     fn thread_setup(&self, parts: &Parts, index: usize, inbox: Arc<Inbox>) -> ThreadSetup {
@@ -245,21 +277,9 @@ impl KafkaStreams {
             global_rows: parts.global_rows.clone(),
             registry: Arc::clone(&parts.registry),
             hosts: Arc::clone(&parts.hosts),
-            listeners: self.listeners.clone(),
+            listeners: self.listeners.lock().clone(),
             inbox,
         }
-    }
-
-    /// Where queries are left for each of `count` stream threads.
-    fn open_inboxes(&mut self, count: usize, parts: &Parts) -> Vec<Arc<Inbox>> {
-        let inboxes: Vec<Arc<Inbox>> = (0..count).map(|_| Arc::default()).collect();
-        self.queried = Some(Queried {
-            topology: Arc::clone(&self.topology),
-            application_id: Arc::from(self.config.application_id.as_str()),
-            inboxes: inboxes.clone(),
-            global_rows: parts.global_rows.clone(),
-        });
-        inboxes
     }
 
     /// There is something to do, and a thread that does it.
@@ -280,17 +300,16 @@ impl KafkaStreams {
 
     /// Starts the global thread, and waits until its stores have what their topics have.
     fn start_global_thread(
-        &mut self,
+        &self,
         setup: GlobalSetup,
-        alive: mpsc::Sender<()>,
+        unstarted: &mut BTreeSet<usize>,
     ) -> Result<(), StreamsError> {
         let (told, restored) = mpsc::channel();
-        let name = format!("{}-GlobalStreamThread", setup.client_id);
+        let thread = named(format!("{}-GlobalStreamThread", setup.client_id));
         let (shared, index) = (Arc::clone(&setup.shared), setup.index);
-        let thread = spawn(name, (shared, index), alive, move || {
-            global::run(setup, &told);
-        })?;
-        self.global_thread = Some(thread);
+        let run = move || global::run(setup, &told);
+        spawn(thread, (shared, index), self.living.enter(), run)?;
+        unstarted.remove(&index);
         restored.recv().unwrap_or_else(|_| {
             Err(StreamsError::Other(
                 "the global thread has panicked".to_owned(),
@@ -311,7 +330,8 @@ impl KafkaStreams {
     /// What the instance measures, under Kafka Streams' names: a handle for whoever exports it. Nothing before the
     /// start.
     pub fn metrics(&self) -> StreamsMetrics {
-        self.metrics.clone()
+        let started = self.started.get();
+        started.map_or_else(StreamsMetrics::default, |started| started.metrics.clone())
     }
 
     /// Why threads have failed, in words.
@@ -339,7 +359,8 @@ impl KafkaStreams {
     /// What tells where keys are, if the instance runs.
     pub(super) fn located(&self) -> Option<&Located> {
         let is_running = matches!(self.state(), State::Running | State::Rebalancing);
-        self.located.as_ref().filter(|_| is_running)
+        let started = self.started.get().filter(|_| is_running);
+        started.map(|started| &started.located)
     }
 
     /// What queries of a store need, if there is such a store and the instance runs.
@@ -348,16 +369,18 @@ impl KafkaStreams {
             return Err(InvalidStateStore::Unknown(Arc::from(store)));
         }
         let is_running = matches!(self.state(), State::Running | State::Rebalancing);
-        let queried = self.queried.as_ref().filter(|_| is_running);
+        let started = self.started.get().filter(|_| is_running);
+        let queried = started.map(|started| &started.queried);
         queried.ok_or_else(|| InvalidStateStore::NotRunning(Arc::from(store)))
     }
 
     /// Ends the threads, and waits for them: each commits what it has processed, closes its stores and leaves the
-    /// group. A listener, or another function that a stream thread calls, may ask for the end, but does not wait.
+    /// group. Any thread may call it, also while another one waits in `start`, or closes too. A listener, or another
+    /// function that a stream thread calls, may ask for the end, but does not wait.
     ///
     /// # Errors
     /// The first error of a thread, now or before.
-    pub fn close(&mut self) -> Result<(), StreamsError> {
+    pub fn close(&self) -> Result<(), StreamsError> {
         self.end(None).map(|_| ())
     }
 
@@ -365,26 +388,14 @@ impl KafkaStreams {
     ///
     /// # Errors
     /// As `close`.
-    pub fn close_within(&mut self, timeout: Duration) -> Result<bool, StreamsError> {
+    pub fn close_within(&self, timeout: Duration) -> Result<bool, StreamsError> {
         self.end(Some(timeout))
     }
 
-    fn end(&mut self, timeout: Option<Duration>) -> Result<bool, StreamsError> {
-        self.shared.end();
-        if matches!(self.state(), State::Rebalancing | State::Running) {
-            self.shared.change(State::PendingShutdown);
-        }
-        let this = std::thread::current().id();
-        let threads = self.threads.iter().chain(&self.global_thread);
-        let is_own = threads
-            .into_iter()
-            .any(|thread| thread.thread().id() == this);
-        if is_own || !self.have_ended_within(timeout) {
+    fn end(&self, timeout: Option<Duration>) -> Result<bool, StreamsError> {
+        self.shared.shut_down();
+        if self.living.has_this_thread() || !self.living.wait(timeout) {
             return Ok(false);
-        }
-        for thread in self.threads.drain(..).chain(self.global_thread.take()) {
-            // `spawn` has caught and told a panic.
-            let _ = thread.join();
         }
         match self.shared.take_error() {
             None => {
@@ -393,16 +404,6 @@ impl KafkaStreams {
             }
             Some(error) => Err(error),
         }
-    }
-
-    fn have_ended_within(&self, timeout: Option<Duration>) -> bool {
-        let (Some(ended), Some(timeout)) = (&self.ended, timeout) else {
-            return true;
-        };
-        !matches!(
-            ended.lock().recv_timeout(timeout),
-            Err(RecvTimeoutError::Timeout)
-        )
     }
 }
 
@@ -413,25 +414,32 @@ impl Drop for KafkaStreams {
     }
 }
 
+fn named(name: String) -> std::thread::Builder {
+    std::thread::Builder::new().name(name)
+}
+
 /// Starts a thread. If what it runs panics, such as a function of the application, the thread has failed.
 fn spawn(
-    name: String,
+    thread: std::thread::Builder,
     (shared, index): (Arc<Shared>, usize),
-    alive: mpsc::Sender<()>,
+    alive: Alive,
     run: impl FnOnce() + Send + 'static,
-) -> Result<JoinHandle<()>, StreamsError> {
+) -> Result<(), StreamsError> {
+    let of_starter = Arc::clone(&shared);
     let run = move || {
         // Dropped at the end, which is what tells of it.
-        let _alive = alive;
+        let alive = alive;
+        alive.begin();
         let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
         if let Err(panicked) = ran {
             shared.fail(index, panic_error(&*panicked));
         }
     };
-    std::thread::Builder::new()
-        .name(name)
-        .spawn(run)
-        .map_err(|error| StreamsError::Other(format!("cannot start a thread: {error}")))
+    // Whoever waits for the thread does it by `alive`.
+    thread.spawn(run).map(drop).map_err(|error| {
+        of_starter.set(index, State::Error);
+        StreamsError::Other(format!("cannot start a thread: {error}"))
+    })
 }
 
 /// What the thread that runs has panicked with.
@@ -500,6 +508,20 @@ fn is_lasting(reason: &riverrun_client::Error) -> bool {
 mod tests {
     use super::*;
     use crate::dsl::StreamsBuilder;
+
+    #[test]
+    fn a_thread_that_cannot_be_started_has_failed() {
+        let shared: Arc<Shared> = Arc::default();
+        shared.begin(2, 0);
+        let living: Arc<Living> = Arc::default();
+        // No address space has as much.
+        let thread = named("large".to_owned()).stack_size(usize::MAX >> 2);
+        let spawned = spawn(thread, (Arc::clone(&shared), 0), living.enter(), || ());
+        let error = spawned.expect_err("there is no room").to_string();
+        assert!(error.starts_with("cannot start a thread"), "{error}");
+        assert_eq!(shared.state(), State::Error);
+        assert!(living.wait(None));
+    }
 
     #[test]
     fn an_instance_without_work_does_not_start() {

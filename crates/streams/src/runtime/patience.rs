@@ -43,6 +43,40 @@ impl Patience {
     }
 }
 
+/// Whether something goes on that is to get to an end.
+#[derive(Debug)]
+pub(super) struct Progress {
+    timeout: Duration,
+    /// Where it stood last, and since when.
+    stands: Option<(usize, i64, Instant)>,
+}
+
+impl Progress {
+    /// It may stand still for as long.
+    pub(super) const fn new(timeout_ms: u64) -> Self {
+        Self {
+            timeout: Duration::from_millis(timeout_ms),
+            stands: None,
+        }
+    }
+
+    /// So many parts are not at their ends now, and stand at these places, summed up. Whether it stands still for too
+    /// long.
+    pub(super) fn is_stuck(&mut self, (parts, place): (usize, i64), now: Instant) -> bool {
+        match self.stands {
+            Some((known_parts, known_place, since))
+                if (known_parts, known_place) == (parts, place) =>
+            {
+                now.saturating_duration_since(since) >= self.timeout
+            }
+            _ => {
+                self.stands = Some((parts, place, now));
+                false
+            }
+        }
+    }
+}
+
 /// How long the leader of a group may not know an input topic: one that was made just now comes within this time.
 const MISSING_FOR: Duration = Duration::from_secs(30);
 /// The group rebalances again after as long.
@@ -92,6 +126,19 @@ mod tests {
         assert!(missing.bear(after(31)).is_ok());
         let error = missing.bear(after(61)).expect_err("it is too late");
         assert!(error.to_string().starts_with("an input topic is missing"));
+    }
+
+    #[test]
+    fn what_goes_on_is_not_stuck() {
+        let mut progress = Progress::new(1_000);
+        let start = Instant::now();
+        let after = |ms| start + Duration::from_millis(ms);
+        assert!(!progress.is_stuck((2, 5), after(0)));
+        assert!(!progress.is_stuck((2, 5), after(999)));
+        assert!(!progress.is_stuck((2, 6), after(1_100)));
+        assert!(!progress.is_stuck((1, 6), after(2_050)));
+        assert!(!progress.is_stuck((1, 6), after(3_049)));
+        assert!(progress.is_stuck((1, 6), after(3_050)));
     }
 
     #[test]

@@ -161,6 +161,24 @@ impl Shared {
         self.is_ending.send_replace(true);
     }
 
+    /// Asks the instance to end, if it runs.
+    pub(super) fn shut_down(&self) {
+        self.end();
+        if matches!(self.state(), State::Rebalancing | State::Running) {
+            self.change(State::PendingShutdown);
+        }
+    }
+
+    /// These threads are not started any more: nobody waits for them.
+    pub(super) fn give_up(&self, unstarted: impl IntoIterator<Item = usize>) {
+        for thread in unstarted {
+            let has_failed = self.threads.lock()[thread] == State::Error;
+            if !has_failed {
+                self.set(thread, State::NotRunning);
+            }
+        }
+    }
+
     /// Whether the threads are asked to end.
     pub(super) fn is_ending(&self) -> bool {
         *self.is_ending.borrow()
@@ -233,6 +251,20 @@ mod tests {
         shared.change(State::NotRunning);
         shared.change(State::Rebalancing);
         assert_eq!(shared.state(), State::NotRunning);
+    }
+
+    #[test]
+    fn nobody_waits_for_threads_that_are_not_started() {
+        let shared = Shared::default();
+        shared.begin(3, 1);
+        shared.set(1, State::Error);
+        shared.shut_down();
+        shared.set(0, State::NotRunning);
+        assert!(!shared.have_stream_threads_ended());
+        shared.give_up(1..3);
+        assert!(shared.have_stream_threads_ended());
+        assert_eq!(shared.count_threads(), (0, 1));
+        assert_eq!(shared.state(), State::Error);
     }
 
     #[test]

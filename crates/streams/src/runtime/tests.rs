@@ -140,12 +140,45 @@ fn an_instance_starts_without_brokers_and_ends_at_once() -> Result<(), Error> {
     let mut config = StreamsConfig::new("app", &address)?;
     config.state_dir = state.path().to_owned();
     let began = Instant::now();
-    let mut streams = KafkaStreams::new(counts()?, config);
+    let streams = KafkaStreams::new(counts()?, config);
     streams.start()?;
     assert_eq!(streams.state(), super::State::Rebalancing);
     streams.close()?;
     assert_eq!(streams.state(), super::State::NotRunning);
     assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+    Ok(())
+}
+
+/// Global tables are waited for at the start, and whoever asks for the end of that is heard.
+#[test]
+fn an_instance_ends_while_its_global_tables_are_waited_for() -> Result<(), Error> {
+    let (broker, address) = silent_broker()?;
+    let state = trials::directory();
+    let mut config = StreamsConfig::new("app", &address)?;
+    config.state_dir = state.path().to_owned();
+    let builder = StreamsBuilder::new();
+    builder.global_table::<String, String>("users");
+    builder.stream::<String, String>("in").to("out");
+    let streams = KafkaStreams::new(builder.build()?, config);
+    // The global thread has begun when it connects.
+    let closing = || {
+        let connected = broker.accept();
+        let closed = streams.close_within(AT_ONCE);
+        connected.map(|connected| (closed, connected))
+    };
+    let began = Instant::now();
+    let (refused, closed) = std::thread::scope(|scope| {
+        let closing = scope.spawn(closing);
+        let started = streams.start();
+        let (closed, _connected) = closing.join().expect("it has not panicked")?;
+        Ok::<_, Error>((started.expect_err("the tables are empty"), closed))
+    })?;
+    assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+    assert!(closed?);
+    let words = "the instance was asked to end before its global stores were filled";
+    assert_eq!(refused.to_string(), words);
+    assert_eq!(streams.state(), super::State::NotRunning);
+    streams.close()?;
     Ok(())
 }
 
