@@ -251,8 +251,8 @@ impl GlobalThread {
 
     /// Reads each partition up to its end. False if the instance is asked to end before.
     ///
-    /// Whoever starts the instance waits for it. So neither brokers that do not answer are waited for without limit, nor
-    /// ends that do not come.
+    /// Whoever starts the instance waits for it. So neither brokers that do not answer are waited for without limit,
+    /// nor ends that do not come.
     async fn restore(
         &mut self,
         mut ends: BTreeMap<TopicPartition, i64>,

@@ -145,8 +145,8 @@ impl KafkaStreams {
     ///
     /// # Errors
     /// The topology has nothing to do, transactions would end before they are committed, another process uses the state
-    /// directory, a thread cannot be started, or a global table is not read on for `task.timeout.ms`, or not filled when
-    /// the instance is asked to end.
+    /// directory, a thread cannot be started, or a global table is not read on for `task.timeout.ms`, or not filled
+    /// when the instance is asked to end.
     pub fn start(&self) -> Result<(), StreamsError> {
         // Whoever closes the instance waits for the threads that come of this, too.
         let alive = self.living.enter();
