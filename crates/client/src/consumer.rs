@@ -457,7 +457,7 @@ impl Consumer {
             .map(|(name, position)| {
                 let offset = CommittedOffset {
                     offset: position.offset,
-                    leader_epoch: position.leader_epoch,
+                    leader_epoch: position.leader_epoch.0,
                     metadata: String::new(),
                 };
                 ((*name).clone(), offset)

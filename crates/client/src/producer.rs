@@ -17,6 +17,7 @@ mod callbacks;
 mod config;
 mod coordinating;
 mod delivery;
+mod identity;
 mod inquiries;
 mod observer;
 mod partitioner;

@@ -71,6 +71,7 @@ number! {
 
 number! {
     /// How many times a producer has begun anew under its id: one of an older epoch is fenced.
+    #[derive(Default)]
     ProducerEpoch(i16)
 }
 

@@ -11,7 +11,7 @@
 mod tests;
 
 use crate::config::Endpoint;
-use model::{BrokerId, ErrorCode, Uuid};
+use model::{BrokerId, ErrorCode, LeaderEpoch, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use wire::messages::MetadataResponse;
@@ -34,7 +34,7 @@ pub(crate) struct Leader {
     /// The broker.
     pub(crate) id: BrokerId,
     /// The epoch that it leads in; -1 when the broker is too old to tell.
-    pub(crate) epoch: i32,
+    pub(crate) epoch: LeaderEpoch,
 }
 
 /// A partition of a topic.
@@ -191,7 +191,7 @@ impl Metadata {
         let id = partition.leader?;
         self.brokers.contains_key(&id).then_some(Leader {
             id,
-            epoch: partition.leader_epoch,
+            epoch: LeaderEpoch(partition.leader_epoch),
         })
     }
 
@@ -316,11 +316,11 @@ impl Metadata {
         let at = usize::try_from(index).ok();
         let is_news = at
             .and_then(|at| known.partitions.get(at))
-            .is_some_and(|partition| partition.leader_epoch < leader.epoch);
+            .is_some_and(|partition| partition.leader_epoch < leader.epoch.0);
         if let (true, Some(at)) = (is_news, at) {
             let partition = &mut Arc::make_mut(known).partitions[at];
             partition.leader = Some(leader.id);
-            partition.leader_epoch = leader.epoch;
+            partition.leader_epoch = leader.epoch.0;
         }
         is_news
     }

@@ -27,7 +27,7 @@ pub(crate) use scan::{FetchedBatch, ScanRules, Scanned, scan};
 
 use crate::cluster::Leader;
 use delivery::BufferedBatch;
-use model::{BrokerId, ErrorCode, TopicPartition, Uuid};
+use model::{BrokerId, ErrorCode, LeaderEpoch, TopicPartition, Uuid};
 use session::Session;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -352,9 +352,9 @@ impl Fetcher {
         if is_other_topic {
             // Epochs count within one topic: those that were read say nothing of this one.
             slot.preferred = None;
-            slot.next_fetch.leader_epoch = -1;
+            slot.next_fetch.leader_epoch = LeaderEpoch::NONE;
             if slot.buffer.is_empty() {
-                slot.consumed.leader_epoch = -1;
+                slot.consumed.leader_epoch = LeaderEpoch::NONE;
             }
             if matches!(slot.stage, Stage::Validating { .. }) {
                 slot.era += 1;
@@ -362,7 +362,7 @@ impl Fetcher {
             }
         } else if is_newer {
             slot.preferred = None;
-            if slot.stage == Stage::Fetching && slot.next_fetch.leader_epoch >= 0 {
+            if slot.stage == Stage::Fetching && !slot.next_fetch.leader_epoch.is_none() {
                 slot.stage = Stage::Validating { is_asked: false };
             }
         }
@@ -508,10 +508,10 @@ impl Fetcher {
         slot.era += 1;
         slot.consumed = position;
         slot.next_fetch = position;
-        slot.stage = if position.leader_epoch >= 0 {
-            Stage::Validating { is_asked: false }
-        } else {
+        slot.stage = if position.leader_epoch.is_none() {
             Stage::Fetching
+        } else {
+            Stage::Validating { is_asked: false }
         };
         self.settle(id);
     }
@@ -631,7 +631,7 @@ impl Slot {
     fn told(&self) -> session::SentPosition {
         session::SentPosition {
             offset: self.next_fetch.offset,
-            leader_epoch: self.leader.map_or(-1, |leader| leader.epoch),
+            leader_epoch: self.leader.map_or(LeaderEpoch::NONE, |leader| leader.epoch),
         }
     }
 

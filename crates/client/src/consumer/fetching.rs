@@ -12,7 +12,7 @@ use super::unresponsive_brokers::Source;
 use crate::Error;
 use crate::cluster::{Broker, Lane, Leader, Response};
 use crate::config::Endpoint;
-use model::{Array, BrokerId, ErrorCode, ProducerId, TopicPartition, Uuid};
+use model::{Array, BrokerId, ErrorCode, LeaderEpoch, ProducerId, TopicPartition, Uuid};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -131,7 +131,7 @@ async fn position(shared: Arc<Shared>, wanted: Vec<(SlotId, TopicPartition)>) {
         for (slot, name) in &wanted {
             let found = committed.get(name).map(|offset| Position {
                 offset: offset.offset,
-                leader_epoch: offset.leader_epoch,
+                leader_epoch: LeaderEpoch(offset.leader_epoch),
             });
             state
                 .fetcher
@@ -213,7 +213,7 @@ async fn fetch(shared: &Shared, plan: &FetchPlan) -> Result<FetchAnswer, Error> 
             .or_default();
         topic.push(FetchPartition {
             partition: partition.name.partition,
-            current_leader_epoch: partition.leader_epoch,
+            current_leader_epoch: partition.leader_epoch.0,
             fetch_offset: partition.offset,
             partition_max_bytes: clamp(plan.partition_max_bytes),
             ..FetchPartition::default()
@@ -309,7 +309,7 @@ fn leader_told(data: &PartitionData<'_>) -> Option<Leader> {
     (data.error_code != 0 && !told.leader_id.is_none() && told.leader_epoch >= 0).then_some(
         Leader {
             id: told.leader_id,
-            epoch: told.leader_epoch,
+            epoch: LeaderEpoch(told.leader_epoch),
         },
     )
 }
@@ -372,8 +372,8 @@ async fn epoch_ends(
         let topic = topics.entry(&query.name.topic).or_default();
         topic.push(OffsetForLeaderPartition {
             partition: query.name.partition,
-            current_leader_epoch: query.leader_epoch,
-            leader_epoch: query.epoch,
+            current_leader_epoch: query.leader_epoch.0,
+            leader_epoch: query.epoch.0,
         });
     }
     let topics = topics
@@ -393,7 +393,7 @@ async fn epoch_ends(
             for query in queries {
                 let end = EpochEnd {
                     error: ErrorCode::UnsupportedVersion,
-                    epoch: -1,
+                    epoch: LeaderEpoch::NONE,
                     end_offset: -1,
                 };
                 ends.insert((*query.name).clone(), end);
@@ -409,7 +409,7 @@ async fn epoch_ends(
                 TopicPartition::new(topic.topic, end.partition),
                 EpochEnd {
                     error: ErrorCode::from_code(end.error_code),
-                    epoch: end.leader_epoch,
+                    epoch: LeaderEpoch(end.leader_epoch),
                     end_offset: end.end_offset,
                 },
             );

@@ -7,7 +7,7 @@ use super::shared::Shared;
 use super::turns::Turn;
 use crate::Error;
 use crate::cluster::{Deadline, Lane};
-use model::{BrokerId, ErrorCode, TopicPartition};
+use model::{BrokerId, ErrorCode, LeaderEpoch, TopicPartition};
 use std::collections::BTreeMap;
 use wire::ApiKey;
 use wire::messages::list_offsets_request::{
@@ -478,7 +478,7 @@ pub(super) async fn list(
 }
 
 /// What to ask each leader: partitions with their leader epochs and timestamps.
-type Queries = BTreeMap<BrokerId, Vec<(TopicPartition, i32, i64)>>;
+type Queries = BTreeMap<BrokerId, Vec<(TopicPartition, LeaderEpoch, i64)>>;
 
 async fn leaders(
     shared: &Shared,
@@ -521,7 +521,7 @@ async fn list_once(
                 let offset = OffsetAndTimestamp {
                     offset: listed.offset,
                     timestamp_ms,
-                    leader_epoch: listed.leader_epoch,
+                    leader_epoch: listed.leader_epoch.0,
                 };
                 found.insert(name, offset);
             }
@@ -535,7 +535,7 @@ async fn list_once(
 pub(super) async fn list_from(
     shared: &Shared,
     leader: BrokerId,
-    queries: &[(TopicPartition, i32, i64)],
+    queries: &[(TopicPartition, LeaderEpoch, i64)],
     deadline: Deadline,
 ) -> Result<BTreeMap<TopicPartition, (ListedOffset, i64)>, Error> {
     let connection = shared
@@ -547,7 +547,7 @@ pub(super) async fn list_from(
         let topic = topics.entry(&name.topic).or_default();
         topic.push(ListOffsetsPartition {
             partition_index: name.partition,
-            current_leader_epoch: *leader_epoch,
+            current_leader_epoch: leader_epoch.0,
             timestamp: *timestamp,
         });
     }
@@ -569,7 +569,7 @@ pub(super) async fn list_from(
             let listed = ListedOffset {
                 error: ErrorCode::from_code(partition.error_code),
                 offset: partition.offset,
-                leader_epoch: partition.leader_epoch,
+                leader_epoch: LeaderEpoch(partition.leader_epoch),
             };
             let name = TopicPartition::new(topic.name, partition.partition_index);
             found.insert(name, (listed, partition.timestamp));

@@ -9,7 +9,7 @@ use super::{Consumer, joining};
 use crate::Error;
 use crate::cluster::Deadline;
 use crate::transport::BoxFuture;
-use model::TopicPartition;
+use model::{LeaderEpoch, TopicPartition};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -202,7 +202,7 @@ impl Consumer {
                     if let Some(start) = starts.get(name) {
                         let position = Position {
                             offset: start.offset,
-                            leader_epoch: start.leader_epoch,
+                            leader_epoch: LeaderEpoch(start.leader_epoch),
                         };
                         state.fetcher.seek(name, position);
                     }

@@ -32,9 +32,9 @@ pub(crate) type PartitionKey = usize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sequence {
     /// The producer's id.
-    pub(crate) producer_id: i64,
+    pub(crate) producer_id: ProducerId,
     /// The producer's epoch.
-    pub(crate) producer_epoch: i16,
+    pub(crate) producer_epoch: ProducerEpoch,
     /// The number of the first record.
     pub(crate) first: i32,
     /// Whether the batch is part of a transaction.
@@ -184,8 +184,8 @@ impl Batch {
             let mut builder = std::mem::replace(builder, BatchBuilder::new(BatchHeader::default()));
             if let Some(sequence) = self.sequence {
                 let header = builder.header_mut();
-                header.producer_id = ProducerId(sequence.producer_id);
-                header.producer_epoch = ProducerEpoch(sequence.producer_epoch);
+                header.producer_id = sequence.producer_id;
+                header.producer_epoch = sequence.producer_epoch;
                 header.base_sequence = sequence.first;
                 header.is_transactional = sequence.is_transactional;
             }
@@ -224,8 +224,8 @@ impl Batch {
         let (mut header, _) =
             RecordBatchMut::parse(&mut owned).expect("a sealed batch is a whole batch");
         header.set_producer_state(
-            ProducerId(sequence.producer_id),
-            ProducerEpoch(sequence.producer_epoch),
+            sequence.producer_id,
+            sequence.producer_epoch,
             sequence.first,
         );
         *bytes = owned.freeze();

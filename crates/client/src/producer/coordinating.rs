@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::ErrorCode;
+use model::{ErrorCode, ProducerEpoch, ProducerId};
 use wire::ApiKey;
 use wire::messages::add_partitions_to_txn_request::AddPartitionsToTxnTopic;
 use wire::messages::txn_offset_commit_request::{
@@ -15,7 +15,7 @@ use wire::messages::{
     InitProducerIdResponse, TxnOffsetCommitRequest, TxnOffsetCommitResponse,
 };
 
-use super::sender::Identity;
+use super::identity::Identity;
 use super::transaction::{GroupOffsets, Protocol, TransactionAnswer, TransactionRequest};
 use crate::Error;
 use crate::cluster::{Brokers, Connection, CoordinatorKind, Deadline};
@@ -101,8 +101,8 @@ impl Coordinating {
             TransactionRequest::AddOffsets { identity, group } => {
                 let request = AddOffsetsToTxnRequest {
                     transactional_id: &self.transactional_id,
-                    producer_id: identity.id,
-                    producer_epoch: identity.epoch,
+                    producer_id: identity.id.0,
+                    producer_epoch: identity.epoch.0,
                     group_id: group,
                 };
                 let answer = connection.call(&request, deadline).await?;
@@ -138,8 +138,8 @@ impl Coordinating {
         let request = InitProducerIdRequest {
             transactional_id: Some(&self.transactional_id),
             transaction_timeout_ms: self.timeout_ms,
-            producer_id: identity.map_or(-1, |identity| identity.id),
-            producer_epoch: identity.map_or(-1, |identity| identity.epoch),
+            producer_id: identity.map_or(-1, |identity| identity.id.0),
+            producer_epoch: identity.map_or(-1, |identity| identity.epoch.0),
             ..InitProducerIdRequest::default()
         };
         let answer = connection.call(&request, deadline).await?;
@@ -147,8 +147,8 @@ impl Coordinating {
         let code = ErrorCode::from_code(response.error_code);
         Ok(TransactionAnswer {
             identity: Some(Identity {
-                id: response.producer_id,
-                epoch: response.producer_epoch,
+                id: ProducerId(response.producer_id),
+                epoch: ProducerEpoch(response.producer_epoch),
             }),
             protocol: Some(protocol_of(connection)),
             ..refusal("the producer id".to_owned(), code)
@@ -174,8 +174,8 @@ impl Coordinating {
             });
         let request = AddPartitionsToTxnRequest {
             v3_and_below_transactional_id: &self.transactional_id,
-            v3_and_below_producer_id: identity.id,
-            v3_and_below_producer_epoch: identity.epoch,
+            v3_and_below_producer_id: identity.id.0,
+            v3_and_below_producer_epoch: identity.epoch.0,
             v3_and_below_topics: topics.collect(),
             ..AddPartitionsToTxnRequest::default()
         };
@@ -238,8 +238,8 @@ impl Coordinating {
         let request = TxnOffsetCommitRequest {
             transactional_id: &self.transactional_id,
             group_id: &group.group_id,
-            producer_id: identity.id,
-            producer_epoch: identity.epoch,
+            producer_id: identity.id.0,
+            producer_epoch: identity.epoch.0,
             generation_id: group.generation_id,
             member_id: &group.member_id,
             group_instance_id: group.group_instance_id.as_deref(),
@@ -273,8 +273,8 @@ impl Coordinating {
     ) -> Result<TransactionAnswer, Error> {
         let request = EndTxnRequest {
             transactional_id: &self.transactional_id,
-            producer_id: identity.id,
-            producer_epoch: identity.epoch,
+            producer_id: identity.id.0,
+            producer_epoch: identity.epoch.0,
             committed: commits,
         };
         let version = version_by(connection, ApiKey::EndTxn, protocol)?;
@@ -282,11 +282,11 @@ impl Coordinating {
         let response: EndTxnResponse = answer.read()?;
         let code = ErrorCode::from_code(response.error_code);
         let next = Identity {
-            id: response.producer_id,
-            epoch: response.producer_epoch,
+            id: ProducerId(response.producer_id),
+            epoch: ProducerEpoch(response.producer_epoch),
         };
         Ok(TransactionAnswer {
-            identity: (next.id >= 0).then_some(next),
+            identity: (!next.id.is_none()).then_some(next),
             protocol: Some(protocol_of(connection)),
             ..refusal("the end".to_owned(), code)
         })

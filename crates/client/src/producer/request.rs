@@ -4,7 +4,7 @@
 //!
 //! A batch is a slice of the request, so it goes from its buffer to the socket without a copy.
 
-use model::{ErrorCode, Message as _, Uuid, Writer};
+use model::{ErrorCode, LeaderEpoch, Message as _, Uuid, Writer};
 use wire::messages::produce_response::PartitionProduceResponse;
 use wire::messages::{ProduceRequest, ProduceResponse};
 
@@ -112,7 +112,7 @@ fn answer(partition: &PartitionProduceResponse<'_>, topic_id: Uuid) -> Partition
         topic_id,
         leader: (!leader.leader_id.is_none()).then_some(Leader {
             id: leader.leader_id,
-            epoch: leader.leader_epoch,
+            epoch: LeaderEpoch(leader.leader_epoch),
         }),
     }
 }
@@ -221,7 +221,7 @@ mod tests {
             leader,
             Some(Leader {
                 id: BrokerId(1),
-                epoch: 5
+                epoch: LeaderEpoch(5)
             })
         );
     }

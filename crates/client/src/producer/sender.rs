@@ -31,6 +31,7 @@ use super::accumulator::Accumulator;
 use super::batch::{Batch, PartitionKey};
 use super::callbacks::Callbacks;
 use super::delivery::BatchResult;
+use super::identity::Identity;
 use super::transaction::TransactionRequest;
 use crate::Error;
 use crate::cluster::{Backoff, Leader, Random};
@@ -98,15 +99,6 @@ pub(crate) enum Action {
     RefreshMetadata,
     /// Ask a coordinator, and tell its answer by `handle_transaction`.
     Transaction(TransactionRequest),
-}
-
-/// Who an idempotent producer is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Identity {
-    /// The id that the cluster gave it.
-    pub(crate) id: i64,
-    /// Counts the times that its sequence numbers began anew.
-    pub(crate) epoch: i16,
 }
 
 /// A request to any broker that is asked again until it is answered.

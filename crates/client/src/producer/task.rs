@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use model::{ErrorCode, Uuid};
+use model::{ErrorCode, ProducerEpoch, ProducerId, Uuid};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use wire::messages::{InitProducerIdRequest, InitProducerIdResponse, ProduceResponse};
 
 use super::Shared;
 use super::coordinating::Coordinating;
+use super::identity::Identity;
 use super::produce_connections::{ProduceConnections, ProduceEvent, ProduceSettings};
 use super::request::read_answers;
-use super::sender::{Action, Identity, RequestKey, Sender};
+use super::sender::{Action, RequestKey, Sender};
 use super::transaction::{TransactionAnswer, TransactionRequest};
 use crate::Error;
 use crate::cluster::{Broker, Brokers, Deadline, Metadata, Response};
@@ -408,8 +409,8 @@ async fn init_producer_id(brokers: &Brokers) -> Result<Identity, Error> {
     let response: InitProducerIdResponse = answer.read()?;
     match ErrorCode::from_code(response.error_code) {
         ErrorCode::None => Ok(Identity {
-            id: response.producer_id,
-            epoch: response.producer_epoch,
+            id: ProducerId(response.producer_id),
+            epoch: ProducerEpoch(response.producer_epoch),
         }),
         code => Err(Error::Refused {
             subject: "the id of an idempotent producer".to_owned(),

@@ -29,7 +29,7 @@ use std::time::Instant;
 use model::ErrorCode;
 
 use super::batch::PartitionKey;
-use super::sender::Identity;
+use super::identity::Identity;
 use crate::Error;
 use crate::cluster::{Backoff, Random};
 use crate::consumer::{GroupMetadata, Offsets};

@@ -1,5 +1,6 @@
 use super::*;
 use crate::config::Endpoint;
+use model::LeaderEpoch;
 use testkit::TestServer;
 
 /// Runs a test with the brokers of a server in this process.
@@ -126,7 +127,7 @@ fn fresh_metadata_is_of_a_request_made_after_the_call() {
         };
         let leader = Leader {
             id: BrokerId(9),
-            epoch: 1,
+            epoch: LeaderEpoch(1),
         };
         brokers.update_leader(("unknown", Uuid::ZERO), 0, leader, Some(told));
         assert!(

@@ -56,7 +56,7 @@ const OK: ErrorCode = ErrorCode::None;
 fn leaders_never_go_back_to_an_older_epoch() {
     let check = |answers: &[&[Told<'_>]], expect: Option<(i32, i32)>| {
         let metadata = after(&["t"], answers);
-        let leader = metadata.leader("t", 0).map(|l| (l.id.0, l.epoch));
+        let leader = metadata.leader("t", 0).map(|l| (l.id.0, l.epoch.0));
         assert_eq!(leader, expect, "{answers:?}");
     };
     let first: &[Told<'_>] = &[("t", 7, OK, &[(1, 5)])];
@@ -191,7 +191,7 @@ fn another_answer_may_tell_of_a_newer_leader() {
             index,
             Leader {
                 id: BrokerId(id),
-                epoch,
+                epoch: LeaderEpoch(epoch),
             },
         );
         assert_eq!(news, expect, "{index} {id} {epoch}");
@@ -210,7 +210,7 @@ fn another_answer_may_tell_of_a_newer_leader() {
         metadata.leader("t", 0),
         Some(Leader {
             id: BrokerId(4),
-            epoch: 6
+            epoch: LeaderEpoch(6)
         })
     );
     // What was made again under the same name has epochs of its own.
@@ -220,7 +220,7 @@ fn another_answer_may_tell_of_a_newer_leader() {
         0,
         Leader {
             id: BrokerId(2),
-            epoch: 9
+            epoch: LeaderEpoch(9)
         }
     ));
     let same = ("t", Uuid::from_u128(7));
@@ -229,7 +229,7 @@ fn another_answer_may_tell_of_a_newer_leader() {
         0,
         Leader {
             id: BrokerId(2),
-            epoch: 9
+            epoch: LeaderEpoch(9)
         }
     ));
 }

@@ -5,7 +5,7 @@ use super::{
     EpochQuery, Fetcher, LATEST, OffsetQuery, PartitionError, Position, Scanned, SlotId, Stage,
 };
 use crate::cluster::Leader;
-use model::{BrokerId, ErrorCode, Uuid};
+use model::{BrokerId, ErrorCode, LeaderEpoch, Uuid};
 
 /// The answer to a Fetch request, with the records already scanned.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(crate) struct ListedOffset {
     pub(crate) error: ErrorCode,
     /// -1 when no record has such a timestamp.
     pub(crate) offset: i64,
-    pub(crate) leader_epoch: i32,
+    pub(crate) leader_epoch: LeaderEpoch,
 }
 
 /// The answer to an [`EpochQuery`].
@@ -47,7 +47,7 @@ pub(crate) struct ListedOffset {
 pub(crate) struct EpochEnd {
     pub(crate) error: ErrorCode,
     /// The greatest epoch up to the one asked for; -1 when there is none.
-    pub(crate) epoch: i32,
+    pub(crate) epoch: LeaderEpoch,
     /// Where it ends; -1 when there is none.
     pub(crate) end_offset: i64,
 }
@@ -280,13 +280,14 @@ impl Fetcher {
         }
         let offset = slot.next_fetch.offset;
         match end.error {
-            ErrorCode::None if end.epoch >= 0 && end.end_offset >= offset => {
+            ErrorCode::None if !end.epoch.is_none() && end.end_offset >= offset => {
                 slot.stage = Stage::Fetching;
                 self.settle(query.slot);
             }
             ErrorCode::None => {
                 // The log was cut before the position: what was read after that is read no more.
-                let common = (end.epoch >= 0 && end.end_offset >= 0).then_some(end.end_offset);
+                let common =
+                    (!end.epoch.is_none() && end.end_offset >= 0).then_some(end.end_offset);
                 let error = PartitionError::Truncated(offset, common);
                 let has_policy = self.settings.reset.timestamp(now_ms).is_some();
                 match common.filter(|_| has_policy) {

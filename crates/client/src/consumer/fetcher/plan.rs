@@ -1,7 +1,7 @@
 //! What to ask brokers for, and when.
 
 use super::{Fetcher, SlotId, Stage};
-use model::{BrokerId, TopicPartition, Uuid};
+use model::{BrokerId, LeaderEpoch, TopicPartition, Uuid};
 use std::sync::Arc;
 
 /// A request of the fetcher.
@@ -34,7 +34,7 @@ pub(crate) struct PlannedPartition {
     pub(crate) name: Arc<TopicPartition>,
     pub(crate) topic_id: Uuid,
     pub(crate) offset: i64,
-    pub(crate) leader_epoch: i32,
+    pub(crate) leader_epoch: LeaderEpoch,
 }
 
 /// Which offset has this timestamp?
@@ -43,7 +43,7 @@ pub(crate) struct OffsetQuery {
     pub(crate) slot: SlotId,
     pub(crate) era: u64,
     pub(crate) name: Arc<TopicPartition>,
-    pub(crate) leader_epoch: i32,
+    pub(crate) leader_epoch: LeaderEpoch,
     pub(crate) timestamp: i64,
 }
 
@@ -53,8 +53,8 @@ pub(crate) struct EpochQuery {
     pub(crate) slot: SlotId,
     pub(crate) era: u64,
     pub(crate) name: Arc<TopicPartition>,
-    pub(crate) leader_epoch: i32,
-    pub(crate) epoch: i32,
+    pub(crate) leader_epoch: LeaderEpoch,
+    pub(crate) epoch: LeaderEpoch,
 }
 
 impl Fetcher {

@@ -1,6 +1,7 @@
 //! Where a consumer stands in a partition, and what it does without a place to stand.
 
 use crate::config::Setting;
+use model::LeaderEpoch;
 
 /// A place in a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -8,7 +9,7 @@ pub(crate) struct Position {
     /// The next offset to read.
     pub(crate) offset: i64,
     /// The leader epoch of the record before it; -1 when that is not known.
-    pub(crate) leader_epoch: i32,
+    pub(crate) leader_epoch: LeaderEpoch,
 }
 
 impl Position {
@@ -16,7 +17,7 @@ impl Position {
     pub(crate) const fn at(offset: i64) -> Self {
         Self {
             offset,
-            leader_epoch: -1,
+            leader_epoch: LeaderEpoch::NONE,
         }
     }
 }

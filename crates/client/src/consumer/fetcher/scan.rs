@@ -2,7 +2,7 @@
 //! the next fetch goes on. Nothing is decompressed here.
 
 use bytes::Bytes;
-use model::ProducerId;
+use model::{LeaderEpoch, ProducerId};
 use record::{BatchError, ControlRecord, Decompressor, RecordBatch, TransactionResult};
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ pub(crate) struct FetchedBatch {
     /// The whole batch, a slice of the answer.
     pub(crate) bytes: Bytes,
     pub(crate) last_offset: i64,
-    pub(crate) leader_epoch: i32,
+    pub(crate) leader_epoch: LeaderEpoch,
     pub(crate) record_count: usize,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Scanned {
     pub(crate) batches: Vec<FetchedBatch>,
     /// The offset after all that was read, and the leader epoch of the last batch; `None` without
     /// a whole batch.
-    pub(crate) next: Option<(i64, i32)>,
+    pub(crate) next: Option<(i64, LeaderEpoch)>,
     /// What is wrong after all that was read.
     pub(crate) fault: Option<String>,
     /// Whether there was the front of a batch and nothing else.
@@ -73,7 +73,7 @@ pub(crate) fn scan(bytes: &Bytes, aborted: &[(ProducerId, i64)], rules: ScanRule
             found.fault = Some(format!("no batch ends at offset {}", batch.last_offset()));
             break;
         }
-        found.next = Some((batch.next_offset(), batch.partition_leader_epoch().0));
+        found.next = Some((batch.next_offset(), batch.partition_leader_epoch()));
         let is_visible = is_visible(&batch, &mut aborted, &mut aborting, rules);
         let record_count = usize::try_from(batch.record_count()).unwrap_or(0);
         // A batch that compaction emptied only tells that its offsets were used.
@@ -81,7 +81,7 @@ pub(crate) fn scan(bytes: &Bytes, aborted: &[(ProducerId, i64)], rules: ScanRule
             found.batches.push(FetchedBatch {
                 bytes: bytes.slice_ref(batch.bytes()),
                 last_offset: batch.last_offset(),
-                leader_epoch: batch.partition_leader_epoch().0,
+                leader_epoch: batch.partition_leader_epoch(),
                 record_count,
             });
         }

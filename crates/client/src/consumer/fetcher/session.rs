@@ -1,13 +1,14 @@
 //! A fetch session with one node (KIP-227): after the first request only what changed is sent.
 
 use super::SlotId;
+use model::LeaderEpoch;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a node was told of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SentPosition {
     pub(super) offset: i64,
-    pub(super) leader_epoch: i32,
+    pub(super) leader_epoch: LeaderEpoch,
 }
 
 /// The session with a node. Its cost is that of the partitions that change.

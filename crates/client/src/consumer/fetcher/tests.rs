@@ -104,7 +104,7 @@ impl Cluster {
         for index in 0..PARTITIONS {
             let leader = Leader {
                 id: BrokerId(self.leaders[index as usize]),
-                epoch: self.epochs[index as usize],
+                epoch: LeaderEpoch(self.epochs[index as usize]),
             };
             self.fetcher
                 .handle_leader(&name(index), Uuid::from_u128(7), Some(leader));
@@ -156,7 +156,7 @@ impl Cluster {
                             LATEST => self.end_offset(index),
                             _ => self.start_offsets[index as usize],
                         },
-                        leader_epoch: 0,
+                        leader_epoch: LeaderEpoch(0),
                     };
                     if !fails {
                         self.fetcher.handle_offset(query, listed, now_ms);
@@ -460,7 +460,7 @@ fn aborted_transactions_and_control_batches_are_not_delivered() {
             .map(|batch| batch.last_offset)
             .collect();
         assert_eq!(offsets, expected);
-        assert_eq!(found.next, Some((5, -1)));
+        assert_eq!(found.next, Some((5, LeaderEpoch::NONE)));
     }
 }
 
@@ -498,7 +498,7 @@ fn a_log_that_was_cut_is_noticed_when_the_leader_changes() {
         fetcher.assign(&name(0));
         let at = Position {
             offset: 9,
-            leader_epoch: 1,
+            leader_epoch: LeaderEpoch(1),
         };
         let slot = fetcher.slot_of(&name(0)).unwrap();
         fetcher.handle_committed(slot, Some(at), 0);
@@ -507,7 +507,7 @@ fn a_log_that_was_cut_is_noticed_when_the_leader_changes() {
             Uuid::from_u128(7),
             Some(Leader {
                 id: BrokerId(1),
-                epoch: 2,
+                epoch: LeaderEpoch(2),
             }),
         );
         let Some(FetcherRequest::Epochs(BrokerId(1), queries)) = fetcher.poll_request(0) else {
@@ -515,7 +515,7 @@ fn a_log_that_was_cut_is_noticed_when_the_leader_changes() {
         };
         let end = EpochEnd {
             error: ErrorCode::None,
-            epoch: 1,
+            epoch: LeaderEpoch(1),
             end_offset: 5,
         };
         fetcher.handle_epoch_end(&queries[0], end, 0);

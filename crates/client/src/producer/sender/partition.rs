@@ -4,13 +4,14 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use model::Uuid;
+use model::{ProducerEpoch, Uuid};
 use record::batch::increment_sequence;
 
-use super::{Identity, Sender, SenderSettings};
+use super::{Sender, SenderSettings};
 use crate::cluster::{Leader, is_another};
 use crate::producer::accumulator::{Accumulator, TooLarge};
 use crate::producer::batch::{Batch, Order, PartitionKey, Sequence};
+use crate::producer::identity::Identity;
 
 /// Brokers remember so many batches of a producer to recognize repetitions: what is sent beyond the
 /// oldest one that is not answered would make them forget it.
@@ -105,7 +106,7 @@ impl Partition {
             self.topic_id = topic_id;
         }
         // An answer of a broker may have told of a leader that the metadata does not know yet.
-        let is_older = |new: Leader, old: Leader| new.epoch >= 0 && new.epoch < old.epoch;
+        let is_older = |new: Leader, old: Leader| !new.epoch.is_none() && new.epoch < old.epoch;
         if !leader
             .zip(self.leader)
             .is_some_and(|(new, old)| is_older(new, old))
@@ -239,11 +240,12 @@ impl Sender {
             return false;
         }
         if is_current {
-            let Some(epoch) = identity.epoch.checked_add(1) else {
+            let Some(epoch) = identity.epoch.0.checked_add(1) else {
                 self.identity = None;
                 self.identity_inquiry.is_wanted = true;
                 return false;
             };
+            let epoch = ProducerEpoch(epoch);
             self.identity = Some(Identity { epoch, ..identity });
         }
         let identity = self.identity.expect("it is known or has been renewed");

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model::{BrokerId, ErrorCode, ProducerEpoch};
+use model::{BrokerId, ErrorCode, LeaderEpoch, ProducerEpoch, ProducerId};
 use parking_lot::Mutex;
 use record::{Compression, Decompressor, RecordBatch, batch::increment_sequence};
 
@@ -76,10 +76,10 @@ type WrittenBatch = (i32, i32, i64);
 #[derive(Default)]
 struct Log {
     leader: BrokerId,
-    epoch: i32,
+    epoch: LeaderEpoch,
     records: Vec<u64>,
     /// By producer id: epoch, and the last batches.
-    producers: BTreeMap<i64, (i16, VecDeque<WrittenBatch>)>,
+    producers: BTreeMap<ProducerId, (ProducerEpoch, VecDeque<WrittenBatch>)>,
 }
 
 struct World {
@@ -221,9 +221,9 @@ impl World {
                     } else {
                         self.next_producer_id += 1;
                         // Near its end, so that ids run out too.
-                        let epoch = i16::MAX - 1;
+                        let epoch = ProducerEpoch(i16::MAX - 1);
                         Ok(Identity {
-                            id: self.next_producer_id,
+                            id: ProducerId(self.next_producer_id),
                             epoch,
                         })
                     };
@@ -264,7 +264,7 @@ impl World {
         let at = self.below(PARTITIONS as u64) as usize;
         let leader = BrokerId(self.below(NODES) as i32);
         self.logs[at].leader = leader;
-        self.logs[at].epoch += 1;
+        self.logs[at].epoch = self.logs[at].epoch.next();
     }
 
     /// All requests on a wire are lost; some of the first of them have been served before.
@@ -341,12 +341,12 @@ impl World {
         }
         let (first, last) = (batch.base_sequence(), batch.last_sequence());
         if batch.has_producer_id() {
-            let (epoch, batches) = log.producers.entry(batch.producer_id().0).or_default();
-            if batch.producer_epoch() < ProducerEpoch(*epoch) {
+            let (epoch, batches) = log.producers.entry(batch.producer_id()).or_default();
+            if batch.producer_epoch() < *epoch {
                 return answer(ErrorCode::InvalidProducerEpoch, -1);
             }
             let is_new = batches.is_empty();
-            if batch.producer_epoch() == ProducerEpoch(*epoch) || is_new {
+            if batch.producer_epoch() == *epoch || is_new {
                 let twin = batches
                     .iter()
                     .find(|known| (known.0, known.1) == (first, last));
@@ -362,7 +362,7 @@ impl World {
             } else {
                 batches.clear();
             }
-            *epoch = batch.producer_epoch().0;
+            *epoch = batch.producer_epoch();
             batches.push_back((first, last, log.records.len() as i64));
             if batches.len() > 5 {
                 batches.pop_front();

@@ -14,7 +14,7 @@
 use super::*;
 use crate::producer::accumulator::AccumulatorSettings;
 use crate::producer::record::{Listener, ProducerRecord};
-use model::ErrorCode;
+use model::{ErrorCode, LeaderEpoch, ProducerEpoch, ProducerId};
 use parking_lot::Mutex;
 use record::Compression;
 use std::fmt::Write as _;
@@ -78,7 +78,7 @@ impl Script {
             leaders: vec![
                 Leader {
                     id: BrokerId(1),
-                    epoch: 0
+                    epoch: LeaderEpoch(0)
                 };
                 2
             ],
@@ -103,14 +103,17 @@ impl Script {
         match verb {
             "p0" | "p1" => self.append(i32::from(verb == "p1"), number().unwrap_or(1)),
             "id" => {
-                let identity = Identity { id: 9, epoch: 3 };
+                let identity = Identity {
+                    id: ProducerId(9),
+                    epoch: ProducerEpoch(3),
+                };
                 self.sender
                     .handle_producer_id(Ok(identity), &mut self.accumulator, self.now);
             }
             "leader" => {
                 let leader = &mut self.leaders[number().expect("a partition") as usize];
                 leader.id = BrokerId(number().expect("a node") as i32);
-                leader.epoch += 1;
+                leader.epoch = leader.epoch.next();
                 self.tell_leaders();
             }
             "ok" => self.answer(number().expect("a request"), ErrorCode::None, None),
@@ -139,7 +142,10 @@ impl Script {
             "hint" => {
                 let key = number().expect("a request");
                 let id = BrokerId(number().expect("a node") as i32);
-                let leader = Some(Leader { id, epoch: 7 });
+                let leader = Some(Leader {
+                    id,
+                    epoch: LeaderEpoch(7),
+                });
                 self.answer(key, ErrorCode::NotLeaderOrFollower, leader);
             }
             _ => match verb.strip_prefix('+') {

@@ -3,11 +3,12 @@
 
 use std::time::Instant;
 
+use super::Sender;
 use super::partition::Place;
-use super::{Identity, Sender};
 use crate::Error;
 use crate::producer::accumulator::Accumulator;
 use crate::producer::batch::PartitionKey;
+use crate::producer::identity::Identity;
 use crate::producer::transaction::{Protocol, TransactionAnswer};
 
 /// The last version of Produce that does not enrol partitions by itself.

@@ -6,7 +6,7 @@ use model::ErrorCode;
 
 use super::{Call, Protocol, State, Transaction, TransactionRequest};
 use crate::Error;
-use crate::producer::sender::Identity;
+use crate::producer::identity::Identity;
 
 /// How long to wait while the coordinator ends the transaction before.
 const CONCURRENT_BACKOFF: Duration = Duration::from_millis(20);

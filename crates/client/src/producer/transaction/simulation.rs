@@ -10,7 +10,7 @@ mod coordinator;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use model::{BrokerId, ErrorCode};
+use model::{BrokerId, ErrorCode, LeaderEpoch, ProducerEpoch, ProducerId};
 use record::{Compression, Decompressor, RecordBatch, batch::increment_sequence};
 
 use super::*;
@@ -48,7 +48,7 @@ enum Entry {
         writer: Identity,
     },
     Marker {
-        producer_id: i64,
+        producer_id: ProducerId,
         commits: bool,
     },
 }
@@ -56,7 +56,7 @@ enum Entry {
 /// What a leader remembers of a producer.
 #[derive(Debug, Default)]
 struct Writer {
-    epoch: i16,
+    epoch: ProducerEpoch,
     /// First sequence, last sequence, base offset.
     batches: VecDeque<(i32, i32, i64)>,
     is_open: bool,
@@ -65,13 +65,13 @@ struct Writer {
 #[derive(Debug, Default)]
 struct Log {
     entries: Vec<Entry>,
-    writers: BTreeMap<i64, Writer>,
+    writers: BTreeMap<ProducerId, Writer>,
 }
 
 #[derive(Debug, Default)]
 struct Group {
-    epochs: BTreeMap<i64, i16>,
-    pending: BTreeMap<i64, Vec<u64>>,
+    epochs: BTreeMap<ProducerId, ProducerEpoch>,
+    pending: BTreeMap<ProducerId, Vec<u64>>,
     /// The transactions whose offsets became committed.
     committed: Vec<u64>,
 }
@@ -304,7 +304,7 @@ impl World {
                     let leader = |_: &str, index: i32| {
                         let leader = Leader {
                             id: BrokerId(index),
-                            epoch: 1,
+                            epoch: LeaderEpoch(1),
                         };
                         (model::Uuid::ZERO, Some(leader))
                     };
@@ -401,8 +401,8 @@ impl World {
         let (batch, _) = RecordBatch::parse(bytes).expect("a batch");
         assert!(batch.is_transactional() && batch.has_producer_id());
         let identity = Identity {
-            id: batch.producer_id().0,
-            epoch: batch.producer_epoch().0,
+            id: batch.producer_id(),
+            epoch: batch.producer_epoch(),
         };
         let log = &mut self.logs[partition];
         let is_known = log.writers.contains_key(&identity.id);
@@ -520,7 +520,10 @@ impl World {
             },
             Err(code) => TransactionAnswer {
                 refused: vec![("it".to_owned(), code)],
-                identity: Some(Identity { id: -1, epoch: -1 }),
+                identity: Some(Identity {
+                    id: ProducerId::NONE,
+                    epoch: ProducerEpoch::NONE,
+                }),
                 protocol,
             },
         }
@@ -609,7 +612,7 @@ impl World {
     }
 
     fn visible(&self, partition: usize) -> Vec<(u64, u64)> {
-        let mut open: BTreeMap<i64, Vec<(u64, u64)>> = BTreeMap::new();
+        let mut open: BTreeMap<ProducerId, Vec<(u64, u64)>> = BTreeMap::new();
         let mut visible = Vec::new();
         for entry in &self.logs[partition].entries {
             match entry {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use expect_test::{Expect, expect};
-use model::ErrorCode;
+use model::{ErrorCode, ProducerEpoch, ProducerId};
 
 use super::*;
 
@@ -80,7 +80,10 @@ fn check(script: &str, expected: Expect) {
                 };
                 let answer = TransactionAnswer {
                     refused: refused.into_iter().collect(),
-                    identity: gives_identity.then_some(Identity { id: 7, epoch }),
+                    identity: gives_identity.then_some(Identity {
+                        id: ProducerId(7),
+                        epoch: ProducerEpoch(epoch),
+                    }),
                     protocol: Some(protocol),
                 };
                 one.handle_answer(answer, now);

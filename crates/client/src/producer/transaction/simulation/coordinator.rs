@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use model::ErrorCode;
+use model::{ErrorCode, ProducerEpoch, ProducerId};
 
-use crate::producer::sender::Identity;
+use crate::producer::identity::Identity;
 use crate::producer::transaction::Protocol;
 
 /// Low, so that epochs run out.
-const EPOCH_MAX: i16 = 6;
+const EPOCH_MAX: ProducerEpoch = ProducerEpoch(6);
 
 /// The coordinator of the one transactional id.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(super) struct Coordinator {
     pub(super) identity: Identity,
     /// Whose retry of a request that has raised the epoch is known.
     pub(super) previous: Option<Identity>,
-    pub(super) next_id: i64,
+    pub(super) next_id: ProducerId,
     pub(super) is_ongoing: bool,
     pub(super) last_end: Option<bool>,
     pub(super) partitions: BTreeSet<usize>,
@@ -31,9 +31,12 @@ impl Coordinator {
     pub(super) const fn new(protocol: Protocol) -> Self {
         Self {
             protocol,
-            identity: Identity { id: 1, epoch: -1 },
+            identity: Identity {
+                id: ProducerId(1),
+                epoch: ProducerEpoch::NONE,
+            },
             previous: None,
-            next_id: 1,
+            next_id: ProducerId(1),
             is_ongoing: false,
             last_end: None,
             partitions: BTreeSet::new(),
@@ -45,13 +48,13 @@ impl Coordinator {
     fn raise(&mut self) {
         self.previous = Some(self.identity);
         if self.identity.epoch >= EPOCH_MAX {
-            self.next_id += 1;
+            self.next_id.0 += 1;
             self.identity = Identity {
                 id: self.next_id,
-                epoch: 0,
+                epoch: ProducerEpoch(0),
             };
         } else {
-            self.identity.epoch += 1;
+            self.identity.epoch = self.identity.epoch.next();
         }
     }
 
@@ -86,7 +89,7 @@ impl Coordinator {
         self.last_end = Some(commits);
         // Markers are of the same producer id, with the raised epoch where there is one.
         let epoch = match raises {
-            true => writer.epoch + 1,
+            true => writer.epoch.next(),
             false => writer.epoch,
         };
         self.markers = Some((
