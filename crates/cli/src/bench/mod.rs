@@ -50,7 +50,7 @@ enum BenchCommand {
         #[arg(default_value = TOPIC)]
         topic: String,
         /// Minimum number of records; by default all that the topic has at the start
-        #[arg(short = 'n', long, value_name = "COUNT")]
+        #[arg(short = 'n', long, value_name = "COUNT", value_parser = at_least_one)]
         records: Option<u64>,
     },
     /// Write records at a rate and read them back: end-to-end latency
@@ -71,7 +71,7 @@ struct LoadArguments {
     #[arg(default_value = TOPIC)]
     topic: String,
     /// Number of records; by default 1000000
-    #[arg(short = 'n', long, value_name = "COUNT")]
+    #[arg(short = 'n', long, value_name = "COUNT", value_parser = at_least_one)]
     records: Option<u64>,
     /// Size of a value in bytes
     #[arg(short, long, default_value_t = 1024, value_name = "BYTES")]

@@ -209,11 +209,6 @@ async fn start(arguments: &ConsumeArguments, printer: &mut Printer) -> Result<Co
         partitions.extend(partitions_of(&admin, topic, &arguments.partitions).await?);
     }
     let starts = positions(&admin, &partitions, arguments.offset.from).await?;
-    for (partition, start) in &starts {
-        if let Some(fault) = start.fault(partition) {
-            crate::tell(&fault);
-        }
-    }
     let end = arguments.offset.to.or(arguments.exit.then_some(Place::End));
     if let Some(end) = end {
         let ends = positions(&admin, &partitions, end).await?;
@@ -221,6 +216,11 @@ async fn start(arguments: &ConsumeArguments, printer: &mut Printer) -> Result<Co
             refuse_backwards(&starts, &ends)?;
         }
         printer.ends = within(&ends);
+    }
+    for (partition, start) in &starts {
+        if let Some(fault) = start.fault(partition) {
+            crate::tell(&fault);
+        }
     }
     let mut consumer = Consumer::new(config)?;
     consumer.assign(partitions)?;

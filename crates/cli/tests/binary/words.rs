@@ -101,9 +101,14 @@ fn nobody_is_left_without_a_word() {
         &["consume", "t", "-o", "99999", "-e"],
         "t-0 ends at offset 2"
     ));
+    let backwards = lab.run(&["consume", "t", "-o", "100:2"], "");
+    assert_eq!(
+        String::from_utf8(backwards.stderr).unwrap(),
+        "error: `--offset` ends before it starts: write it as FROM:TO\n"
+    );
     assert!(!tells(
-        &["consume", "t", "-o", "100:2"],
-        "`--offset` ends before it starts"
+        &["bench", "produce", "-n", "0"],
+        "must be at least 1"
     ));
     for before in ["end", "-0", "+2", "+1000", "2", "@-0s"] {
         assert!(!tells(

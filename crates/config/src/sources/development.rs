@@ -58,7 +58,10 @@ pub(super) fn complete(given: &mut Given) {
         }
     }
     let roles = split_list(text(given, "process.roles"));
-    let has_role = |name: &str| roles.iter().any(|role| role == name);
+    let named = |name: &str| roles.iter().any(|role| role == name);
+    // Roles that are misspelt are the one fault then, and no lack of listeners beside it.
+    let has_none = !named("broker") && !named("controller");
+    let has_role = |name: &str| has_none || named(name);
     complete_listeners(given, has_role("broker"), has_role("controller"));
     let has_quorum = [
         "controller.quorum.voters",

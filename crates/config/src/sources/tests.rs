@@ -242,6 +242,15 @@ fn without_a_file_there_is_a_node_for_development() {
 }
 
 #[test]
+fn a_misspelt_role_is_the_only_fault() {
+    let errors = develop(&[("process.roles", "controler")]).expect_err("it is no role");
+    let [error] = &errors[..] else {
+        panic!("{errors:?}");
+    };
+    assert!(error.contains("process.roles"), "{error}");
+}
+
+#[test]
 fn the_development_setup_follows_what_is_set() {
     let config = develop(&[
         ("node.id", "7"),
