@@ -63,7 +63,8 @@ pub enum AskedThrough {
     /// Through the broker of this node, whose values are judged here.
     #[default]
     OwnBroker,
-    /// Through another broker, which has [judged its own values](judge_own_values) and passed on the others.
+    /// Through another broker, which has judged its own values by [`alter_configs`] with
+    /// [`AlterOptions::validate_only`], and passed on what it does not refuse.
     OtherBroker,
     /// The client asks the controller itself: no broker has looked at its own values.
     Controller,
@@ -102,32 +103,6 @@ pub fn alter_configs(
         records.extend(cleared);
     }
     Decision::atomic(records, results)
-}
-
-/// Judges what a request that comes to the broker of `context` wants of it: of resources that are not this
-/// broker, nothing but that they are not another one. A broker does so before it passes a request on to
-/// the controller, without what is refused.
-///
-/// # Errors
-/// What the client is told of the resource.
-pub fn judge_own_values(
-    image: &MetadataImage,
-    context: &ControllerContext<'_>,
-    resource: &AlteredResource,
-) -> Result<(), ApiError> {
-    let is_broker = resource.resource_type == ConfigResourceType::Broker.id();
-    if !is_broker || resource.resource_name.is_empty() {
-        return Ok(());
-    }
-    let topic_defaults = context.topic_defaults(image);
-    decide(
-        image,
-        context,
-        &topic_defaults,
-        resource,
-        AlterOptions::default(),
-    )
-    .map(drop)
 }
 
 fn invalid_request(words: impl Into<String>) -> ApiError {

@@ -20,8 +20,8 @@ mod snapshot_job;
 
 use config::server::MetadataLogConfig;
 use metadata::{
-    BATCH_SIZE_BYTES_MAX, MetadataDelta, MetadataImage, MetadataRecord, Provenance, SnapshotId,
-    metadata_batch, metadata_batches,
+    BATCH_SIZE_BYTES_MAX, MetadataDelta, MetadataImage, MetadataRecord, Provenance, metadata_batch,
+    metadata_batches,
 };
 use model::{BrokerId, LeaderEpoch, Now};
 use raft::{FetchAnswer, FetchRequest, Replica};
@@ -303,13 +303,7 @@ impl<D: Disk> MetadataLog<D> {
     /// The snapshot of the current image, due or not; `None` while another one is written, and
     /// when there is one already.
     pub fn begin_snapshot(&mut self, now_ms: i64) -> Option<SnapshotJob<D>> {
-        let id = SnapshotId {
-            end_offset: self.image.provenance.last_offset + 1,
-            epoch: self.image.provenance.last_epoch,
-        };
-        let draft = self.replica.begin_snapshot(id, now_ms)?;
-        let image = self.image.clone();
-        Some(SnapshotJob { draft, image })
+        SnapshotJob::begin(&mut self.replica, &self.image, now_ms)
     }
 
     /// Takes note of a snapshot, and removes what retention no longer keeps.

@@ -15,7 +15,7 @@ use super::loader::ImageLoader;
 use super::snapshot_job::SnapshotJob;
 use crate::controller::MetadataChange;
 use config::server::MetadataLogConfig;
-use metadata::{MetadataDelta, MetadataImage, SnapshotId, Voter};
+use metadata::{MetadataDelta, MetadataImage, Voter};
 use model::{BrokerId, MonotonicTime, Now};
 use raft::{
     Answer, LeaderAndEpoch, QuorumMembership, Replica, ReplicaOptions, Request, Role, Timeouts,
@@ -182,13 +182,7 @@ impl<D: Disk> ObservedMetadataLog<D> {
         if is_empty || !self.replica.is_snapshot_due(now_ms) {
             return None;
         }
-        let id = SnapshotId {
-            end_offset: self.image.provenance.last_offset + 1,
-            epoch: self.image.provenance.last_epoch,
-        };
-        let draft = self.replica.begin_snapshot(id, now_ms)?;
-        let image = self.image.clone();
-        Some(SnapshotJob { draft, image })
+        SnapshotJob::begin(&mut self.replica, &self.image, now_ms)
     }
 
     /// Takes note of a snapshot, and removes what retention no longer keeps.

@@ -6,7 +6,8 @@ mod snapshots;
 use super::*;
 use metadata::BrokerRegistration;
 use metadata::{
-    ConfigResource, MetadataVersion, Partition, VoterEndpoint, metadata_batch, read_snapshot,
+    ConfigResource, MetadataVersion, Partition, SnapshotId, VoterEndpoint, metadata_batch,
+    read_snapshot,
 };
 use model::{BrokerEpoch, Now, Uuid};
 use proptest::prelude::*;
