@@ -8,7 +8,7 @@
 //!
 //! A proposal stays in the queue until an answer names it, however often it has to be sent.
 
-use crate::log_host::PartitionKey;
+use crate::partition_key::PartitionKey;
 use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, MonotonicTime};
 use std::collections::BTreeMap;
 use std::task::Waker;

@@ -19,6 +19,7 @@ use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, Uuid};
 mod partition_index;
 
 use crate::follower::SessionTime;
+use crate::offset::UNKNOWN_OFFSET;
 use crate::progress::{Changes, Progress, Seen, Watches};
 use partition_index::PartitionIndex;
 
@@ -108,9 +109,6 @@ impl ReadOutcome {
             || self.error != ErrorCode::None
     }
 }
-
-/// High watermark and log start offset that no client has been told.
-const UNKNOWN_OFFSET: i64 = -1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {

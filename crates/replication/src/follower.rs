@@ -12,7 +12,7 @@
 //! costs nothing for a partition that is quiet, and after an hour its first append finds a follower that had
 //! everything a moment ago.
 
-use crate::state::UNKNOWN_OFFSET;
+use crate::offset::UNKNOWN_OFFSET;
 use model::{BrokerEpoch, BrokerId, MonotonicTime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

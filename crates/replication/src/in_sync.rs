@@ -15,10 +15,10 @@
 use crate::alter_partition::{IsrAnswer, IsrProposal, Verdict};
 use crate::follower::{FollowerFetch, FollowerState, SessionTime};
 use crate::leaders::Leaders;
-use crate::log_host::PartitionKey;
+use crate::offset::UNKNOWN_OFFSET;
+use crate::partition_key::PartitionKey;
 use crate::progress::Progress;
 use crate::role::Replicas;
-use crate::state::UNKNOWN_OFFSET;
 use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, MonotonicTime};
 use std::sync::Arc;
 

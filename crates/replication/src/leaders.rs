@@ -5,7 +5,7 @@
 //! it, and whoever has a clock tells the time.
 
 use crate::alter_partition::IsrProposals;
-use crate::log_host::PartitionKey;
+use crate::partition_key::PartitionKey;
 use metadata::ClusterImage;
 use model::{BrokerEpoch, BrokerId, MonotonicTime};
 use parking_lot::{Mutex, RwLock};

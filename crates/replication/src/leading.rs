@@ -10,9 +10,9 @@
 use crate::follower::FollowerFetch;
 use crate::in_sync::InSync;
 use crate::leaders::Leaders;
-use crate::log_host::PartitionKey;
 use crate::log_state::LogState;
 use crate::partition::Partition;
+use crate::partition_key::PartitionKey;
 use crate::progress::Watches;
 use crate::reading::Isolation;
 use crate::role::Role;

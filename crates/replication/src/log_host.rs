@@ -5,15 +5,12 @@
 //! at the open logs only, and costs nothing for the others.
 
 use crate::leaders::Leaders;
-use model::Uuid;
+use crate::partition_key::PartitionKey;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use storage::{Disk, OpenFiles, RealDisk, RecoveryEvent};
-
-/// A partition: the topic's id and the index.
-pub type PartitionKey = (Uuid, i32);
 
 /// What the partitions of a process share of their logs.
 #[derive(Debug)]

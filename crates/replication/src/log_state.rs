@@ -1,8 +1,8 @@
 //! Whether the log of a partition is open or idle, and how it gets from one to the other.
 
 use crate::leaders::Leaders;
-use crate::log_host::PartitionKey;
 use crate::partition::{Partition, PartitionOffsets};
+use crate::partition_key::PartitionKey;
 use crate::role::Role;
 use crate::state::{LockedState, State};
 use parking_lot::MutexGuard;

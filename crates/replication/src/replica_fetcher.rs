@@ -35,9 +35,10 @@ pub use messages::{FetcherSettings, FetcherVersions};
 pub use step::{Step, StepAction, StepOutcome, StepToken};
 
 use crate::following::FetchPosition;
-use crate::log_host::PartitionKey;
+use crate::offset::UNKNOWN_OFFSET;
+use crate::partition_key::PartitionKey;
 use answered::{AnsweredPartition, PartitionOutcome};
-use followed::{Followed, InSession, NO_INDEX, Named, Stage, UNKNOWN_OFFSET};
+use followed::{Followed, InSession, NO_INDEX, Named, Stage};
 use messages::FetchMessage;
 use model::{ErrorCode, LeaderEpoch, MonotonicTime, Uuid};
 use session::Session;

@@ -11,7 +11,7 @@
 //!
 //! Partitions are known by the ids of their topics: a topic that is deleted and made again is another one.
 
-use crate::log_host::PartitionKey;
+use crate::partition_key::PartitionKey;
 use crate::role::Role;
 use metadata::{MetadataDelta, MetadataImage};
 use model::BrokerId;

@@ -3,6 +3,7 @@
 use crate::in_sync::InSync;
 use crate::leading::Leadership;
 use crate::log_state::LogState;
+use crate::offset::UNKNOWN_OFFSET;
 use crate::progress::Progress;
 use crate::role::Role;
 use model::LeaderEpoch;
@@ -14,9 +15,6 @@ use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
 use storage::{Disk, IdleLog, LogConfig};
-
-/// What an offset is that nobody has told.
-pub(crate) const UNKNOWN_OFFSET: i64 = -1;
 
 /// A partition as its lock guards it.
 pub(crate) struct State<D: Disk> {

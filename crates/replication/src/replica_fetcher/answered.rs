@@ -1,7 +1,7 @@
 //! What an answer says of a partition; and why an answer is not taken.
 
 use super::messages::AnsweredAt;
-use crate::log_host::PartitionKey;
+use crate::partition_key::PartitionKey;
 use model::{DecodeError, ErrorCode, LeaderEpoch};
 
 /// One of the partitions that an answer is about.

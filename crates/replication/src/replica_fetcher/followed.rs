@@ -6,12 +6,11 @@
 
 use super::step::{Step, StepAction, StepToken};
 use crate::following::FetchPosition;
-use crate::log_host::PartitionKey;
+use crate::offset::UNKNOWN_OFFSET;
+use crate::partition_key::PartitionKey;
 use model::{LeaderEpoch, Uuid};
 use std::sync::Arc;
 
-/// No high watermark has been told.
-pub(super) const UNKNOWN_OFFSET: i64 = -1;
 /// That of no partition.
 pub(super) const NO_INDEX: i32 = i32::MIN;
 

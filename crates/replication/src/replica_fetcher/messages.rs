@@ -2,7 +2,7 @@
 
 use super::answered::PartitionOutcome;
 use super::followed::{Followed, Named, Stage};
-use crate::log_host::PartitionKey;
+use crate::partition_key::PartitionKey;
 use model::{Array, BrokerEpoch, BrokerId, DecodeError, ErrorCode, Message as _};
 use wire::fetch_request::{FetchRequestHead, FetchRequestPartition, FetchRequestWriter};
 use wire::fetch_response_reader::{

@@ -3,7 +3,7 @@
 //! The table holds slots, and the caller tells which partition each of them is. Topic ids are random, and the
 //! controller gives them; so a plain mixture of bits spreads them.
 
-use crate::log_host::PartitionKey;
+use crate::partition_key::PartitionKey;
 
 /// No slot.
 const NONE: u32 = u32::MAX;
