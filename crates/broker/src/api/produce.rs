@@ -21,8 +21,9 @@
 
 use self::append_thread::AppendThread;
 use self::inspection::Inspection;
+use self::lists::{LentLists, Lists};
 use self::outline::Outline;
-use self::parts::{AppendedBatch, LentLists, Lists, PartitionPart, Parts, TopicPart};
+use self::parts::{AppendedBatch, PartitionPart, Parts, TopicPart};
 use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
 use crate::api::endpoints::{BrokerEndpoint, Endpoints};
@@ -771,6 +772,7 @@ fn answer_piece(
 
 mod append_thread;
 mod inspection;
+mod lists;
 mod outline;
 mod parts;
 

@@ -80,7 +80,11 @@ impl Coordination for TransactionCoordination {
     }
 
     fn note_skipped(partition: &Partition, offset: i64, reason: &str) {
-        tracing::error!(%partition, offset, error = reason, "a transactional id is forgotten");
+        tracing::error!(
+            %partition, offset, error = reason,
+            "a transactional id is forgotten; end what it may have left open with \
+             `riverrun transaction find-hanging` and `abort`"
+        );
     }
 
     fn compression(&self) -> Compression {

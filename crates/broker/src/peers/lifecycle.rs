@@ -177,7 +177,9 @@ impl UnstartedLifecycle {
             };
             let living = AssertUnwindSafe(|| runtime.block_on(life.live(self.commands)));
             if std::panic::catch_unwind(living).is_err() {
-                tracing::error!("the broker sends no heartbeats any more");
+                tracing::error!(
+                    "the thread that sends heartbeats has failed, and the controller fences this broker; start it again"
+                );
             }
             runtime.shutdown_background();
         };

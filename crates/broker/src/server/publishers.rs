@@ -244,7 +244,7 @@ impl MetadataPublisher for Registration {
             let controller = broker.controller.clone();
             broker.node.runtime.spawn(async move {
                 if let Ok(Err(error)) = controller.request(change).await {
-                    tracing::error!(%error, "the controller does not take which log directories are cordoned");
+                    tracing::error!(%error, "the controller refuses `cordoned.log.dirs` of this broker; it is told again at the next change");
                 }
             });
         }
