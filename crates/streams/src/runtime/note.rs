@@ -41,33 +41,38 @@ struct Source {
 #[derive(Debug, Default)]
 pub(super) struct Sources {
     sources: Vec<Source>,
-    of_tasks: BTreeMap<TaskId, Vec<u32>>,
+    of_tasks: BTreeMap<TaskId, BTreeMap<Arc<str>, OfTopic>>,
 }
+
+/// Those of each partition of a topic, with their numbers: as many as the task's nodes and stores.
+type OfTopic = BTreeMap<i32, Vec<(Origin, u32)>>;
 
 impl Sources {
     fn number(&mut self, task_id: TaskId, record: &ProducedRecord) -> u32 {
-        let numbers = self.of_tasks.entry(task_id).or_default();
-        let is_same = |source: &Source| {
-            source.partition == record.cause.partition
-                && source.origin == record.origin
-                && source.topic == record.cause.topic
-        };
-        let sources = &self.sources;
-        let known = numbers
-            .iter()
-            .find(|number| is_same(&sources[**number as usize]));
-        if let Some(number) = known {
-            return *number;
+        let cause = &record.cause;
+        // A task may read thousands of topics that match a pattern.
+        if let Some(number) = self.known(task_id, record) {
+            return number;
         }
         let number = u32::try_from(self.sources.len()).expect("sources are fewer than 2^32");
-        numbers.push(number);
         self.sources.push(Source {
             task_id,
             origin: record.origin.clone(),
-            topic: Arc::clone(&record.cause.topic),
-            partition: record.cause.partition,
+            topic: Arc::clone(&cause.topic),
+            partition: cause.partition,
         });
+        let of_task = self.of_tasks.entry(task_id).or_default();
+        let of_topic = of_task.entry(Arc::clone(&cause.topic)).or_default();
+        let of_partition = of_topic.entry(cause.partition).or_default();
+        of_partition.push((record.origin.clone(), number));
         number
+    }
+
+    fn known(&self, task_id: TaskId, record: &ProducedRecord) -> Option<u32> {
+        let of_topic = self.of_tasks.get(&task_id)?.get(&record.cause.topic)?;
+        let mut of_partition = of_topic.get(&record.cause.partition)?.iter();
+        let known = of_partition.find(|(origin, _)| *origin == record.origin);
+        known.map(|(_, number)| *number)
     }
 
     /// Writes what is to be noted beside a record of a task.
@@ -240,6 +245,47 @@ mod tests {
                 headers,
             }
         }
+    }
+
+    /// A number by a nested look, however many topics a task reads.
+    #[test]
+    fn each_source_has_a_number() {
+        let mut sources = Sources::default();
+        let record = |topic: i32, partition, origin: &Origin| ProducedRecord {
+            topic: Arc::from("out"),
+            partitioning: Partitioning::ByKey,
+            key: None,
+            value: None,
+            timestamp_ms: None,
+            origin: origin.clone(),
+            cause: RecordContext {
+                topic: Arc::from(topic.to_string()),
+                partition,
+                offset: 0,
+                timestamp_ms: 0,
+                headers: Headers::new(),
+            },
+            headers: Headers::new(),
+        };
+        let task_id = |partition| TaskId {
+            subtopology: 0,
+            partition,
+        };
+        let origins = [Origin::DeadLetter, Origin::Node(Arc::from("node"))];
+        for _ in 0..2 {
+            let mut expected = 0;
+            for topic in 0..20 {
+                for (partition, origin) in [0, 1].into_iter().zip(&origins) {
+                    let record = record(topic, partition, origin);
+                    assert_eq!(sources.number(task_id(partition), &record), expected);
+                    expected += 1;
+                }
+            }
+            assert_eq!(sources.sources.len(), 40);
+        }
+        let of_task = &sources.of_tasks[&task_id(0)];
+        let longest = of_task.values().flat_map(BTreeMap::values).map(Vec::len);
+        assert_eq!(longest.max(), Some(1));
     }
 
     proptest! {
