@@ -10,6 +10,7 @@
 //! answers with what the member may own now; what it owns beyond that is revoked first, then what is
 //! new is assigned, and the next heartbeat says so. Nobody else is given a partition before.
 
+mod anew;
 mod answer;
 mod protocol;
 mod streams;
@@ -18,6 +19,7 @@ pub(crate) use answer::HeartbeatAnswer;
 pub(crate) use protocol::{Assignment, ConsumerGroup, Protocol};
 pub(crate) use streams::{StreamsGroup, StreamsNews};
 
+use self::anew::Anew;
 use super::membership::Event;
 use model::{BrokerId, ErrorCode, TopicPartition, Uuid};
 use std::collections::{BTreeSet, VecDeque};
@@ -133,6 +135,8 @@ pub(crate) struct HeartbeatMembership<P: Protocol = ConsumerGroup> {
     has_lost_answer: bool,
     /// Gives all up in order, leaves and joins again, to hear what it may own.
     begins_again: bool,
+    /// When it may do so next.
+    anew: Anew,
     has_request_in_flight: bool,
     events: VecDeque<Event>,
     has_event_out: bool,
@@ -179,6 +183,7 @@ impl<P: Protocol> HeartbeatMembership<P> {
             telling: None,
             has_lost_answer: false,
             begins_again: false,
+            anew: Anew::default(),
             has_request_in_flight: false,
             events: VecDeque::new(),
             has_event_out: false,

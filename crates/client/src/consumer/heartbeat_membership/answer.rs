@@ -4,6 +4,9 @@ use super::super::membership::Event;
 use super::{ConsumerGroup, HeartbeatMembership, JOIN_EPOCH, Phase, Protocol};
 use model::{BrokerId, ErrorCode};
 
+/// However short the interval is that the coordinator says, heartbeats are no more frequent without news.
+const INTERVAL_FLOOR_MS: i64 = 50;
+
 /// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum HeartbeatAnswer<P: Protocol = ConsumerGroup> {
@@ -42,6 +45,11 @@ impl<P: Protocol> HeartbeatMembership<P> {
             return;
         }
         match answer {
+            // By these epochs members join and leave; no coordinator says that one has them.
+            HeartbeatAnswer::Accepted { member_epoch, .. } if member_epoch <= JOIN_EPOCH => {
+                self.telling = telling;
+                self.handle_failure(now_ms);
+            }
             HeartbeatAnswer::Coordinator(Ok(broker)) => {
                 self.coordinator = Some(broker);
                 self.next_attempt_ms = now_ms;
@@ -61,20 +69,25 @@ impl<P: Protocol> HeartbeatMembership<P> {
                 let Some(telling) = telling else { return };
                 self.failed_attempts = 0;
                 self.next_attempt_ms = now_ms;
-                self.heartbeat_interval_ms = heartbeat_interval_ms.max(1);
+                self.heartbeat_interval_ms = heartbeat_interval_ms.max(INTERVAL_FLOOR_MS);
                 self.heartbeat_due_ms = now_ms.saturating_add(self.heartbeat_interval_ms);
                 self.member_id = member_id.unwrap_or_else(|| self.member_id.clone());
                 self.member_epoch = member_epoch;
                 self.phase = Phase::Joined;
                 self.told = Some(telling);
                 self.hear_news(news);
-                let has_doubt = std::mem::take(&mut self.has_lost_answer);
                 match assignment {
                     Some(assignment) => {
+                        self.has_lost_answer = false;
                         self.target = assignment;
                         self.owes_answer = true;
                     }
-                    None => self.begins_again |= has_doubt,
+                    None if self.has_lost_answer && !self.begins_again => {
+                        let most_ms = self.settings.max_poll_interval_ms;
+                        let interval_ms = self.heartbeat_interval_ms;
+                        self.begins_again = self.anew.take(now_ms, interval_ms, most_ms);
+                    }
+                    None => {}
                 }
                 self.reconcile();
             }

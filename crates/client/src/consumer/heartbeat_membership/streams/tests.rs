@@ -425,6 +425,113 @@ fn who_may_have_missed_an_assignment_gives_all_up_and_joins_anew() {
 }
 
 #[test]
+fn who_has_begun_anew_waits_before_it_does_so_again() {
+    check(
+        settings(),
+        "start
+         found
+         assign 1 active 0_0
+         counts in=2
+         done
+         done
+         lose
+         wait 100
+         found
+         ok 1
+         done
+         done
+         ok -1
+         assign 3 active 0_0
+         counts in=2
+         done
+         done
+         lose
+         wait 100
+         found
+         ok 3
+         wait 5000
+         ok 3",
+        expect![[r#"
+            start -> find
+            found -> epoch 0 endpoints=-1 topology owns none
+            assign 1 active 0_0
+            counts in=2 => tasks active 0_0
+            done => assigned in-0
+            done -> epoch 1 owns active 0_0
+            lose
+            wait 100 -> find
+            found -> epoch 1 topology owns active 0_0
+            ok 1 => revoked in-0
+            done => tasks none
+            done -> epoch -1
+            ok -1 -> epoch 0 topology owns none
+            assign 3 active 0_0 => tasks active 0_0
+            counts in=2
+            done => assigned in-0
+            done -> epoch 3 owns active 0_0
+            lose
+            wait 100 -> find
+            found -> epoch 3 topology owns active 0_0
+            ok 3
+            wait 5000 -> epoch 3
+            ok 3 => revoked in-0
+        "#]],
+    );
+}
+
+#[test]
+fn an_epoch_that_no_member_has_is_no_answer() {
+    check(
+        settings(),
+        "start
+         found
+         ok 0
+         wait 100
+         found
+         assign 2 active 0_0
+         counts in=2
+         done
+         done
+         ok -1
+         wait 100
+         found
+         assign 2 active 0_0",
+        expect![[r#"
+            start -> find
+            found -> epoch 0 endpoints=-1 topology owns none
+            ok 0
+            wait 100 -> find
+            found -> epoch 0 endpoints=-1 topology owns none
+            assign 2 active 0_0
+            counts in=2 => tasks active 0_0
+            done => assigned in-0
+            done -> epoch 2 owns active 0_0
+            ok -1
+            wait 100 -> find
+            found -> epoch 2 topology owns active 0_0
+            assign 2 active 0_0 -> epoch 2 owns active 0_0
+        "#]],
+    );
+}
+
+#[test]
+fn a_coordinator_cannot_ask_for_heartbeats_without_pause() {
+    let mut member = HeartbeatMembership::of_streams_group(settings(), topology(), 0);
+    assert!(member.poll_request(0).is_some());
+    member.handle_answer(HeartbeatAnswer::Coordinator(Ok(BrokerId(1))), 0);
+    assert!(member.poll_request(0).is_some());
+    let answer = HeartbeatAnswer::Accepted {
+        member_id: None,
+        member_epoch: 1,
+        heartbeat_interval_ms: 1,
+        assignment: None,
+        news: news(&[]),
+    };
+    member.handle_answer(answer, 0);
+    assert_eq!(member.next_deadline(), Some(50));
+}
+
+#[test]
 fn a_lost_answer_does_not_matter_once_tasks_are_told() {
     check(
         settings(),
