@@ -149,7 +149,7 @@ impl GlobalThread {
             built => built?,
         };
         check_shared(&setup.rows, built.stores.keys())?;
-        let inputs = inputs(&built.sources, setup.preparation.counts());
+        let inputs = inputs(&built.sources, &setup.preparation.counts());
         let filled = topic_of
             .into_iter()
             .flat_map(|(topic, stores)| {
@@ -178,15 +178,10 @@ impl GlobalThread {
     /// Every partition of the topics, with the index of a store that it fills.
     fn partitions(&self) -> Vec<(TopicPartition, usize)> {
         let filled = self.filled.iter().enumerate();
+        let counts = self.setup.preparation.counts();
         filled
             .flat_map(|(index, Filled { topic, .. })| {
-                let count = self
-                    .setup
-                    .preparation
-                    .counts()
-                    .get(topic)
-                    .copied()
-                    .unwrap_or(0);
+                let count = counts.get(topic).copied().unwrap_or(0);
                 (0..count).map(move |partition| (topic_partition(topic, partition), index))
             })
             .collect()

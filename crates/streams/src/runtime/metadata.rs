@@ -183,12 +183,15 @@ fn partitions(told: &[HostPartitions<'_>]) -> Partitions {
     partitions
 }
 
+/// A topic and how many partitions it has.
+type Counted = (Arc<str>, i32);
+
 /// The topics that the records of a store come of, under their full names.
 struct StoreTopics {
     named: BTreeSet<Arc<str>>,
     patterns: Vec<Regex>,
-    /// The one with the most partitions, once that is known.
-    largest: OnceLock<Option<(Arc<str>, i32)>>,
+    /// The one with the most partitions, by these counts.
+    largest: RwLock<Option<(Arc<Counts>, Option<Counted>)>>,
 }
 
 impl StoreTopics {
@@ -196,7 +199,7 @@ impl StoreTopics {
         let mut topics = Self {
             named: BTreeSet::new(),
             patterns: Vec::new(),
-            largest: OnceLock::new(),
+            largest: RwLock::default(),
         };
         for source in sources {
             match source {
@@ -211,16 +214,17 @@ impl StoreTopics {
         self.named.contains(topic) || self.patterns.iter().any(|pattern| pattern.is_match(topic))
     }
 
-    fn largest(&self, counts: &Counts) -> Option<&(Arc<str>, i32)> {
-        if counts.is_empty() {
-            return None;
+    fn largest(&self, counts: Arc<Counts>) -> Option<Counted> {
+        if let Some((of, largest)) = &*self.largest.read()
+            && Arc::ptr_eq(of, &counts)
+        {
+            return largest.clone();
         }
-        let find = || {
-            let counts = counts.iter().filter(|(topic, _)| self.has(topic));
-            let (topic, count) = counts.max_by_key(|(_, count)| **count)?;
-            Some((Arc::clone(topic), *count))
-        };
-        self.largest.get_or_init(find).as_ref()
+        let of_these = counts.iter().filter(|(topic, _)| self.has(topic));
+        let largest = of_these.max_by_key(|(_, count)| **count);
+        let largest = largest.map(|(topic, count)| (Arc::clone(topic), *count));
+        *self.largest.write() = Some((counts, largest.clone()));
+        largest
     }
 }
 
@@ -270,7 +274,11 @@ impl Located {
     }
 
     fn table<'a>(&self, told: &'a Told) -> &'a Table {
-        told.table.get_or_init(|| self.tabulate(told))
+        told.table.get_or_init(|| {
+            let all = told.active.values().chain(told.standby.values());
+            self.preparation.note(all.flatten());
+            self.tabulate(told)
+        })
     }
 
     fn tabulate(&self, told: &Told) -> Table {
@@ -312,7 +320,7 @@ impl Located {
     }
 
     /// The topic with the most partitions of those that the records of a store come of.
-    fn largest(&self, store: &str) -> Option<&(Arc<str>, i32)> {
+    fn largest(&self, store: &str) -> Option<Counted> {
         self.topics.get(store)?.largest(self.preparation.counts())
     }
 
@@ -336,7 +344,7 @@ impl Located {
         let Some((topic, count)) = self.largest(store) else {
             return Ok(None);
         };
-        let partition = partition_of(topic, *count)?;
+        let partition = partition_of(&topic, count)?;
         let hosts = |of: fn(&Table) -> &Places| -> BTreeSet<HostInfo> {
             let of_partition =
                 table.and_then(|table| Some((table, of(table).get(store)?.get(&partition)?)));
@@ -357,8 +365,11 @@ impl Located {
 
     /// Whether a store has a partition; none while that is not known.
     pub(super) fn has_partition(&self, store: &str, partition: i32) -> Option<bool> {
+        if let Some(told) = self.hosts.told() {
+            self.table(&told);
+        }
         let (_, count) = self.largest(store)?;
-        Some((0..*count).contains(&partition))
+        Some((0..count).contains(&partition))
     }
 }
 
@@ -519,6 +530,40 @@ mod tests {
         assert_eq!(names.collect::<Vec<_>>(), [both.clone(), both, Vec::new()]);
         assert_eq!(located.has_partition("others", 2), Some(true));
         assert_eq!(located.has_partition("others", 3), Some(false));
+        Ok(())
+    }
+
+    #[test]
+    fn topics_may_have_more_partitions_than_they_had() -> Result<(), Failed> {
+        let located = located()?;
+        let check = |expected: [(&str, i32); 2]| {
+            let of_stores = ["counts", "others"].into_iter().zip(expected);
+            for (store, (topic, count)) in of_stores {
+                let found = located.locate(store, |of, partitions| {
+                    assert_eq!((of, partitions), (topic, count));
+                    Ok(0)
+                });
+                assert!(found.is_ok_and(|found| found.is_some()));
+                assert_eq!(located.has_partition(store, count - 1), Some(true));
+                assert_eq!(located.has_partition(store, count), Some(false));
+            }
+        };
+        check([("words", 4), ("other-2", 3)]);
+        // What this instance reads.
+        let read = [
+            ("words", 4),
+            ("words", 3),
+            ("none", 9),
+            ("app-x-changelog", 9),
+        ];
+        let read = read.map(|(topic, partition)| TopicPartition::new(topic, partition));
+        located.preparation.note(&read);
+        check([("words", 5), ("other-2", 3)]);
+        // What others read, of a topic that was not there as well.
+        let active = [host("a", &[("words", 5), ("other-3", 3)])];
+        located.hosts.hear(&active, &[]);
+        assert_eq!(located.has_partition("counts", 5), Some(true));
+        check([("words", 6), ("other-3", 4)]);
         Ok(())
     }
 

@@ -6,6 +6,8 @@ use super::kafka_streams::client_error;
 use super::shared::Shared;
 use super::topics::{ApplicationTopics, NotMade};
 use crate::error::StreamsError;
+use parking_lot::RwLock;
+use riverrun_client::TopicPartition;
 use riverrun_client::admin::Admin;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +22,8 @@ pub(super) struct Preparation {
     topics: Arc<ApplicationTopics>,
     config: Arc<StreamsConfig>,
     shared: Arc<Shared>,
-    counts: OnceCell<Counts>,
+    is_prepared: OnceCell<()>,
+    counts: RwLock<Arc<Counts>>,
 }
 
 impl Preparation {
@@ -33,20 +36,49 @@ impl Preparation {
             topics: Arc::clone(topics),
             config: Arc::clone(config),
             shared: Arc::clone(shared),
-            counts: OnceCell::new(),
+            is_prepared: OnceCell::new(),
+            counts: RwLock::default(),
         }
     }
 
     /// As if brokers had told.
     #[cfg(test)]
     pub(super) fn tell(&self, counts: Counts) {
-        let _ = self.counts.set(counts);
+        *self.counts.write() = Arc::new(counts);
     }
 
     /// How many partitions the topics have; nothing before they are there.
-    pub(super) fn counts(&self) -> &Counts {
-        static NONE: Counts = Counts::new();
-        self.counts.get().unwrap_or(&NONE)
+    pub(super) fn counts(&self) -> Arc<Counts> {
+        Arc::clone(&self.counts.read())
+    }
+
+    /// The group reads these partitions: input topics may have more than they had, and others may match a pattern now.
+    pub(super) fn note<'a>(&self, partitions: impl IntoIterator<Item = &'a TopicPartition>) {
+        let counts = self.counts();
+        if counts.is_empty() {
+            return;
+        }
+        let mut grown: BTreeMap<&str, i32> = BTreeMap::new();
+        for TopicPartition { topic, partition } in partitions {
+            if counts
+                .get(topic.as_str())
+                .is_none_or(|count| count <= partition)
+            {
+                let count = grown.entry(topic).or_default();
+                *count = partition.saturating_add(1).max(*count);
+            }
+        }
+        grown.retain(|topic, _| self.topics.subtopology_of(topic).is_some());
+        if grown.is_empty() {
+            return;
+        }
+        let mut known = self.counts.write();
+        // Another thread may have noted more meanwhile.
+        let counts = Arc::make_mut(&mut known);
+        for (topic, count) in grown {
+            let known = counts.entry(Arc::from(topic)).or_default();
+            *known = count.max(*known);
+        }
     }
 
     /// Waits until the topics are there. False if the instance is to end before.
@@ -57,7 +89,7 @@ impl Preparation {
         tokio::select! {
             biased;
             () = self.shared.ending() => Ok(false),
-            counts = self.counts.get_or_try_init(|| self.prepare(true)) => counts.map(|_| true),
+            prepared = self.is_prepared.get_or_try_init(|| self.prepare(true)) => prepared.map(|()| true),
         }
     }
 
@@ -66,16 +98,19 @@ impl Preparation {
     /// # Errors
     /// As `wait`, or no broker answers.
     pub(super) async fn attempt(&self) -> Result<(), StreamsError> {
-        let counts = self.counts.get_or_try_init(|| self.prepare(false));
-        counts.await.map(|_| ())
+        let prepared = self.is_prepared.get_or_try_init(|| self.prepare(false));
+        prepared.await.copied()
     }
 
-    async fn prepare(&self, is_patient: bool) -> Result<Counts, StreamsError> {
+    async fn prepare(&self, is_patient: bool) -> Result<(), StreamsError> {
         let admin = Admin::new(self.config.admin()?).map_err(client_error)?;
         let pause = Duration::from_millis(self.config.client.retry_backoff_ms);
         loop {
             match self.topics.create(&admin, &self.config).await {
-                Ok(counts) => return Ok(counts),
+                Ok(counts) => {
+                    *self.counts.write() = Arc::new(counts);
+                    return Ok(());
+                }
                 Err(NotMade::Later(error)) if is_patient => {
                     tracing::warn!(%error, "the topics of the application are not there yet");
                     tokio::time::sleep(pause).await;

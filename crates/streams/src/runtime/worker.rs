@@ -115,6 +115,7 @@ impl Worker {
     /// These partitions are the thread's now, and so are the tasks that read them. They process once they are restored.
     pub(super) fn assigned(&mut self, partitions: &[TopicPartition]) {
         self.partitions.extend(partitions.iter().cloned());
+        self.setup.preparation.note(partitions);
         let tasks: BTreeSet<TaskId> = partitions
             .iter()
             .filter_map(|name| self.task_of(name))
@@ -186,7 +187,7 @@ impl Worker {
             if is_here || !self.setup.registry.claim(task, self.setup.index) {
                 continue;
             }
-            check_changelogs(&self.setup.topics, self.setup.preparation.counts(), task)?;
+            check_changelogs(&self.setup.topics, &self.setup.preparation.counts(), task)?;
             let Some(begins) = self.standbys.begin_offsets(task).await? else {
                 self.setup.registry.unclaim(task, self.setup.index);
                 continue;

@@ -4,6 +4,7 @@ use super::super::clock::clock_ns;
 use super::super::directory::StateDirectory;
 use super::super::kept::changelog_of;
 use super::super::metrics::RecordingLevel;
+use super::super::preparation::Counts;
 use super::super::topics::check_changelogs;
 use super::Worker;
 use crate::error::StreamsError;
@@ -17,6 +18,7 @@ impl Worker {
     pub(super) fn task(&self, task_id: TaskId, built: BuiltTask) -> Task {
         let setup = &self.setup;
         let application_id: Arc<str> = Arc::from(setup.config.application_id.as_str());
+        let counts = setup.preparation.counts();
         let inputs = built
             .sources
             .iter()
@@ -24,11 +26,8 @@ impl Worker {
                 SourceTopics::Named(names) => names
                     .iter()
                     .filter(|name| {
-                        setup
-                            .preparation
-                            .counts()
-                            .get(*name)
-                            .is_none_or(|count| task_id.partition < *count)
+                        let count = counts.get(*name);
+                        count.is_none_or(|count| task_id.partition < *count)
                     })
                     .map(|name| Input::new(Arc::clone(name), task_id.partition, source()))
                     .collect(),
@@ -37,7 +36,7 @@ impl Worker {
             .collect();
         let handlers = Arc::new(setup.config.handlers.clone());
         let mut task = Task::new(task_id, application_id, handlers, built, inputs);
-        task.context().partition_counts = setup.preparation.counts().clone();
+        task.context().partition_counts = Counts::clone(&counts);
         task.context().upgrade_from = setup.config.upgrade_from;
         task.set_max_task_idle_ms(setup.config.max_task_idle_ms);
         let own = self.partitions.iter();
@@ -57,7 +56,7 @@ impl Worker {
             .ok_or_else(|| {
                 StreamsError::Other(format!("there is no sub-topology for task {task_id}"))
             })?;
-        check_changelogs(&self.setup.topics, self.setup.preparation.counts(), task_id)?;
+        check_changelogs(&self.setup.topics, &self.setup.preparation.counts(), task_id)?;
         let directory: &StateDirectory = &self.setup.directory;
         let topology: &Topology = &self.setup.topology;
         let instantiate = || {
