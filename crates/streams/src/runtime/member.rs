@@ -49,6 +49,8 @@ pub(super) struct StreamsAssignor {
 pub(super) struct Told {
     pub(super) active: BTreeSet<processor::TaskId>,
     pub(super) standby: BTreeSet<processor::TaskId>,
+    /// A task that no topology can have.
+    pub(super) unknown: Option<String>,
     pub(super) error: AssignmentError,
     pub(super) next_rebalance_ms: Option<i64>,
 }
@@ -263,6 +265,7 @@ impl PartitionAssignor for StreamsAssignor {
                         .into_iter()
                         .map(|standby| task_id(standby.task))
                         .collect(),
+                    unknown: None,
                     error: told.error,
                     next_rebalance_ms,
                 }

@@ -138,15 +138,7 @@ struct Listener {
 
 impl StreamsListener for Listener {
     fn assigned(&self, tasks: &StreamsTasks) {
-        let mut standby = task_ids(&tasks.standby);
-        // Which of those that follow are to process later, the coordinator knows.
-        standby.extend(task_ids(&tasks.warmup));
-        let told = Told {
-            active: task_ids(&tasks.active),
-            standby,
-            error: AssignmentError::None,
-            next_rebalance_ms: None,
-        };
+        let told = told(tasks);
         // Who listens no more ends.
         let _ = self.news.send(News::Told(told));
     }
@@ -156,23 +148,35 @@ impl StreamsListener for Listener {
     }
 }
 
-fn task_ids(tasks: &TaskSet) -> BTreeSet<TaskId> {
-    let mut ids = BTreeSet::new();
-    for (subtopology, partitions) in tasks {
-        // The coordinator knows the ids from the members.
-        let Ok(subtopology) = subtopology.parse() else {
-            tracing::warn!(
+fn told(tasks: &StreamsTasks) -> Told {
+    let mut unknown = None;
+    let mut ids = |tasks: &TaskSet| {
+        let mut ids = BTreeSet::new();
+        for (id, partitions) in tasks {
+            // A number has one way to be written, or two names would be of one task.
+            let number: Option<i32> = id.parse().ok();
+            let Some(subtopology) = number.filter(|number| number.to_string() == *id) else {
+                let partition = partitions.first().copied().unwrap_or_default();
+                unknown.get_or_insert_with(|| format!("{id}_{partition}"));
+                continue;
+            };
+            ids.extend(partitions.iter().map(|partition| TaskId {
                 subtopology,
-                "the coordinator tells of a sub-topology that there is not"
-            );
-            continue;
-        };
-        ids.extend(partitions.iter().map(|partition| TaskId {
-            subtopology,
-            partition: *partition,
-        }));
+                partition: *partition,
+            }));
+        }
+        ids
+    };
+    let (active, mut standby) = (ids(&tasks.active), ids(&tasks.standby));
+    // Which of those that follow are to process later, the coordinator knows.
+    standby.extend(ids(&tasks.warmup));
+    Told {
+        active,
+        standby,
+        unknown,
+        error: AssignmentError::None,
+        next_rebalance_ms: None,
     }
-    ids
 }
 
 /// How the group of a thread stands. In a group of the classic protocol nothing is ever wrong.
@@ -319,6 +323,25 @@ mod tests {
                 18 s [MissingInternalTopics, ShutdownApplication]: ShutDown
             "#]],
         );
+    }
+
+    #[test]
+    fn a_task_has_one_name() {
+        let check = |id: &str, expected: Option<&str>| {
+            let tasks = StreamsTasks {
+                standby: TaskSet::from([(id.to_owned(), BTreeSet::from([3]))]),
+                ..StreamsTasks::default()
+            };
+            let told = told(&tasks);
+            assert_eq!(told.unknown.as_deref(), expected);
+            assert_eq!(told.standby.is_empty(), expected.is_some());
+        };
+        check("0", None);
+        check("12", None);
+        check("-7", None);
+        for id in ["00", "+0", "one", "", " 1"] {
+            check(id, Some(&format!("{id}_3")));
+        }
     }
 
     /// The topics of a list, a line each.

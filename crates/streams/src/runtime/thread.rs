@@ -64,7 +64,7 @@ pub(super) struct StreamThread {
     consumer: Consumer,
     /// How its group stands.
     status: Arc<GroupStatus>,
-    worker: Worker,
+    pub(super) worker: Worker,
     /// With commits that fail.
     patience: Patience,
     /// It polls as often, so that its group does not take it for dead: half of `max.poll.interval.ms`.
@@ -157,7 +157,7 @@ impl StreamThread {
         }
     }
 
-    async fn open(setup: &Arc<ThreadSetup>) -> Result<Self, StreamsError> {
+    pub(super) async fn open(setup: &Arc<ThreadSetup>) -> Result<Self, StreamsError> {
         let config = &setup.config;
         let producer = producer(setup)?;
         let is_transactional = config.processing_guarantee == ProcessingGuarantee::ExactlyOnceV2;

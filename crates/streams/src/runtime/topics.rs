@@ -13,6 +13,7 @@ use riverrun_client::admin::{Admin, NewTopic};
 use riverrun_client::consumer::Consumer;
 use riverrun_client::{Error, ErrorCode};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 /// Why the topics of an application are not there.
@@ -149,6 +150,17 @@ impl ApplicationTopics {
     /// Whether there is nothing to read but global topics.
     pub(super) fn has_no_tasks(&self) -> bool {
         self.inputs.is_empty() && self.patterns.is_empty()
+    }
+
+    fn has_subtopology(&self, number: i32) -> bool {
+        let mut of_patterns = self.patterns.iter();
+        self.inputs.contains_key(&number) || of_patterns.any(|(of, _)| *of == number)
+    }
+
+    /// Whether tasks of a sub-topology have something to follow while they stand by.
+    pub(super) fn is_followed(&self, subtopology: i32) -> bool {
+        self.changelogs.contains_key(&subtopology)
+            || self.input_changelogs.contains_key(&subtopology)
     }
 
     /// Whether the application makes the topic to partition records anew.
@@ -429,16 +441,15 @@ fn copartitioned(topology: &Topology, application_id: &str) -> Vec<BTreeSet<Stri
         .collect()
 }
 
-/// Whether a task of this partition, which a topic that was made later needs, has changelogs.
-pub(super) fn check_changelogs(
+/// Whether there can be a task: the topology has its sub-topology, and there are changelogs of its partition, which a
+/// topic that was made later may need. Whoever tells of tasks has another topology otherwise.
+pub(super) fn check_task(
     topics: &ApplicationTopics,
     counts: &BTreeMap<Arc<str>, i32>,
     task_id: TaskId,
 ) -> Result<(), StreamsError> {
-    if task_id.partition < 0 {
-        return Err(StreamsError::Other(format!(
-            "the leader of the group has told of task {task_id}, which there cannot be"
-        )));
+    if task_id.partition < 0 || !topics.has_subtopology(task_id.subtopology) {
+        return Err(unknown_task(task_id));
     }
     let changelogs = topics.changelogs.get(&task_id.subtopology);
     for name in changelogs.into_iter().flat_map(BTreeMap::keys) {
@@ -454,6 +465,13 @@ pub(super) fn check_changelogs(
         }
     }
     Ok(())
+}
+
+/// What is said of a task that there cannot be.
+pub(super) fn unknown_task(task: impl fmt::Display) -> StreamsError {
+    StreamsError::Other(format!(
+        "the group has told of task {task}, which the topology does not have; start all instances with the same topology"
+    ))
 }
 
 fn new_topic(

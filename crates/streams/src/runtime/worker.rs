@@ -21,7 +21,7 @@ use super::records::{batches, raw};
 use super::restore::Restorer;
 use super::standbys::Standbys;
 use super::thread::ThreadSetup;
-use super::topics::check_changelogs;
+use super::topics::{check_task, unknown_task};
 use crate::error::StreamsError;
 use crate::formats::group::AssignmentError;
 use crate::processor::{PunctuationType, TaskId};
@@ -145,7 +145,11 @@ impl Worker {
             AssignmentError::None => {
                 self.missing_topics.found();
                 tracing::debug!(thread = self.setup.index, ?told, "assigned");
+                self.check(&told)?;
                 self.told = told;
+                let topics = &self.setup.topics;
+                let is_followed = |task: &TaskId| topics.is_followed(task.subtopology);
+                self.told.standby.retain(is_followed);
                 self.is_told = true;
                 let told = &self.told;
                 // What is to run here stands by until its partitions come.
@@ -168,6 +172,16 @@ impl Worker {
         }
     }
 
+    /// Whether there can be all tasks that are told of. If not, the instance ends before it has taken any of them.
+    fn check(&self, told: &Told) -> Result<(), StreamsError> {
+        if let Some(task) = &told.unknown {
+            return Err(unknown_task(task));
+        }
+        let counts = self.setup.preparation.counts();
+        let mut tasks = told.active.iter().chain(&told.standby);
+        tasks.try_for_each(|task| check_task(&self.setup.topics, &counts, *task))
+    }
+
     /// Whether the leader has asked for a rebalance at a time that has come. It is asked for once.
     pub(super) fn take_due_rebalance(&mut self) -> bool {
         self.told
@@ -187,19 +201,24 @@ impl Worker {
             if is_here || !self.setup.registry.claim(task, self.setup.index) {
                 continue;
             }
-            check_changelogs(&self.setup.topics, &self.setup.preparation.counts(), task)?;
-            let Some(begins) = self.standbys.begin_offsets(task).await? else {
+            let opened = self.open_standby(task).await;
+            if !matches!(opened, Ok(true)) {
                 self.setup.registry.unclaim(task, self.setup.index);
-                continue;
-            };
-            match self.build(task) {
-                Err(error) if is_locked(&error) => {
-                    self.setup.registry.unclaim(task, self.setup.index);
-                }
-                built => self.standbys.open(task, built?, &begins)?,
             }
+            opened?;
         }
         self.standbys.follow().await.map(|count| count > 0)
+    }
+
+    /// Opens a standby task that this thread has claimed. False if that is to be tried again.
+    async fn open_standby(&mut self, task: TaskId) -> Result<bool, StreamsError> {
+        let Some(begins) = self.standbys.begin_offsets(task).await? else {
+            return Ok(false);
+        };
+        match self.build(task) {
+            Err(error) if is_locked(&error) => Ok(false),
+            built => self.standbys.open(task, built?, &begins).map(|()| true),
+        }
     }
 
     /// Records of partitions of the tasks have come.

@@ -5,7 +5,7 @@ use super::super::directory::StateDirectory;
 use super::super::kept::changelog_of;
 use super::super::metrics::RecordingLevel;
 use super::super::preparation::Counts;
-use super::super::topics::check_changelogs;
+use super::super::topics::{check_task, unknown_task};
 use super::Worker;
 use crate::error::StreamsError;
 use crate::processor::TaskId;
@@ -53,10 +53,12 @@ impl Worker {
         let subtopology = self
             .subtopologies
             .get(&task_id.subtopology)
-            .ok_or_else(|| {
-                StreamsError::Other(format!("there is no sub-topology for task {task_id}"))
-            })?;
-        check_changelogs(&self.setup.topics, &self.setup.preparation.counts(), task_id)?;
+            .ok_or_else(|| unknown_task(task_id))?;
+        check_task(
+            &self.setup.topics,
+            &self.setup.preparation.counts(),
+            task_id,
+        )?;
         let directory: &StateDirectory = &self.setup.directory;
         let topology: &Topology = &self.setup.topology;
         let instantiate = || {
