@@ -1,16 +1,66 @@
 //! Rows of a changelog on their way to the disk: collected, sorted, and written as a table of their own. That costs
 //! less than to put one after the other into the journal and a sorted map, and what was overwritten is not written.
 
+use std::cell::OnceCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 /// So many bytes of rows are collected.
 pub(super) const COLLECTED_BYTES: usize = 8 << 20;
+/// So much memory the rows of all stores of a thread have, and each store's the least beyond that.
+const OF_THREAD_BYTES: usize = 64 << 20;
+const LEAST_BYTES: usize = 256 << 10;
 /// What stands beside each of them.
 const BESIDE_BYTES: usize = size_of::<Place>();
 
 /// Rows in the order in which they came.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct RestoredRows {
     bytes: Vec<u8>,
     places: Vec<Place>,
+    budget: Arc<Budget>,
+    /// What they have of it.
+    held_bytes: usize,
+}
+
+/// The memory that the stores of a thread share: how many are restored at once is for others to say.
+#[derive(Debug)]
+struct Budget {
+    most_bytes: usize,
+    held_bytes: AtomicUsize,
+}
+
+impl Budget {
+    const fn new(most_bytes: usize) -> Self {
+        Self {
+            most_bytes,
+            held_bytes: AtomicUsize::new(0),
+        }
+    }
+
+    fn is_spent(&self) -> bool {
+        self.held_bytes.load(Ordering::Relaxed) >= self.most_bytes
+    }
+}
+
+thread_local! {
+    static OF_THREAD: OnceCell<Arc<Budget>> = const { OnceCell::new() };
+}
+
+impl Default for RestoredRows {
+    fn default() -> Self {
+        let budget = OF_THREAD.with(|budget| {
+            let budget = budget.get_or_init(|| Arc::new(Budget::new(OF_THREAD_BYTES)));
+            Arc::clone(budget)
+        });
+        Self::within(budget)
+    }
+}
+
+impl Drop for RestoredRows {
+    fn drop(&mut self) {
+        self.free();
+    }
 }
 
 /// Where a row is: its key, and its value behind that, if it is not deleted.
@@ -25,6 +75,15 @@ struct Place {
 const DELETED: u32 = u32::MAX;
 
 impl RestoredRows {
+    const fn within(budget: Arc<Budget>) -> Self {
+        Self {
+            bytes: Vec::new(),
+            places: Vec::new(),
+            budget,
+            held_bytes: 0,
+        }
+    }
+
     pub(super) const fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
@@ -35,8 +94,13 @@ impl RestoredRows {
     }
 
     /// Whether a row of so many bytes is to be written with those that are here already, not before them.
-    pub(super) const fn has_room(&self, row_bytes: usize) -> bool {
-        self.is_empty() || self.size_bytes() + BESIDE_BYTES + row_bytes <= COLLECTED_BYTES
+    pub(super) fn has_room(&self, row_bytes: usize) -> bool {
+        let size_bytes = self.size_bytes() + BESIDE_BYTES + row_bytes;
+        let most_bytes = match self.budget.is_spent() {
+            true => LEAST_BYTES,
+            false => COLLECTED_BYTES,
+        };
+        self.is_empty() || size_bytes <= most_bytes
     }
 
     /// Adds a row, if its key is not too long and its value not too large for one here.
@@ -61,7 +125,24 @@ impl RestoredRows {
                 DELETED
             },
         });
+        self.note_held();
         true
+    }
+
+    fn note_held(&mut self) {
+        let held_bytes = self.bytes.capacity() + self.places.capacity() * BESIDE_BYTES;
+        if held_bytes != self.held_bytes {
+            let of_all = &self.budget.held_bytes;
+            of_all.fetch_add(held_bytes, Ordering::Relaxed);
+            of_all.fetch_sub(self.held_bytes, Ordering::Relaxed);
+            self.held_bytes = held_bytes;
+        }
+    }
+
+    fn free(&mut self) {
+        self.bytes = Vec::new();
+        self.places = Vec::new();
+        self.note_held();
     }
 
     fn row(&self, place: Place) -> (&[u8], Option<&[u8]>) {
@@ -85,8 +166,11 @@ impl RestoredRows {
         newest.map(move |(_, place)| rows.row(*place))
     }
 
-    /// Forgets the rows, and keeps the memory for others.
+    /// Forgets the rows, and keeps the memory for others, unless other stores need it.
     pub(super) fn clear(&mut self) {
+        if self.budget.is_spent() {
+            self.free();
+        }
         self.bytes.clear();
         self.places.clear();
     }
@@ -133,5 +217,36 @@ mod tests {
         assert!(restored.push(b"key", Some(&vec![0; COLLECTED_BYTES / 2])));
         assert!(!restored.has_room(COLLECTED_BYTES / 2));
         assert!(!restored.push(&vec![0; 65_536], None), "no store has it");
+    }
+
+    /// A budget of a thread of few stores is never spent, one of many holds what its stores collect.
+    #[test]
+    fn the_stores_of_a_thread_share_a_budget() {
+        const MOST_BYTES: usize = 4 * LEAST_BYTES;
+        let budget = Arc::new(Budget::new(MOST_BYTES));
+        let new = || RestoredRows::within(Arc::clone(&budget));
+        let value = vec![0; LEAST_BYTES / 4];
+        let mut stores: Vec<RestoredRows> = (0..16).map(|_| new()).collect();
+        for round in 0..16 {
+            for restored in &mut stores {
+                if !restored.has_room(3 + value.len()) {
+                    restored.clear();
+                }
+                assert!(restored.push(b"key", Some(&value)));
+            }
+            let held_bytes = budget.held_bytes.load(Ordering::Relaxed);
+            // Memory is taken in steps that double what a store has.
+            let most_bytes = MOST_BYTES + 2 * LEAST_BYTES * (stores.len() + 1);
+            assert!(held_bytes <= most_bytes, "round {round}: {held_bytes}");
+        }
+        assert!(budget.is_spent());
+        drop(stores);
+        assert_eq!(budget.held_bytes.load(Ordering::Relaxed), 0);
+        let mut alone = new();
+        for _ in 0..8 {
+            assert!(alone.has_room(3 + value.len()));
+            assert!(alone.push(b"key", Some(&value)));
+        }
+        assert!(alone.size_bytes() > LEAST_BYTES);
     }
 }
