@@ -124,6 +124,12 @@ pub enum DecompressError {
     },
 }
 
+/// What is expanded before it is known how much comes out.
+const UNMEASURED_MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// The room that a codec asks for behind what has come out: a block of LZ4.
+const ROOM_MAX_BYTES: usize = 4 * 1024 * 1024;
+
 /// Most bytes that a stream without blocks of its own yields at once.
 const PIECE_SIZE_BYTES: usize = 64 * 1024;
 
@@ -207,8 +213,44 @@ impl Decompressor {
         self.zstd.give_back();
     }
 
-    /// Appends everything that `input` holds, at most `limit_bytes`.
+    /// Appends everything that `input` holds, at most `limit_bytes`. Memory for much of it is taken only once it is
+    /// known how much comes out: what is beyond the limit costs time, and what is not costs its size, not twice that.
     pub fn decompress(
+        &mut self,
+        codec: Compression,
+        input: &[u8],
+        limit_bytes: usize,
+        output: &mut Vec<u8>,
+    ) -> Result<(), DecompressError> {
+        let old_length = output.len();
+        let few_bytes = limit_bytes.min(UNMEASURED_MAX_BYTES);
+        match self.expand(codec, input, few_bytes, output) {
+            Err(DecompressError::TooLarge { .. }) if few_bytes < limit_bytes => {}
+            ended => return ended,
+        }
+        output.truncate(old_length);
+        output.shrink_to_fit();
+        let size_bytes = self.measure(codec, input, limit_bytes)?;
+        output.reserve_exact(size_bytes + ROOM_MAX_BYTES);
+        self.expand(codec, input, limit_bytes, output)
+    }
+
+    /// How many bytes `input` holds, at most `limit_bytes`.
+    fn measure(
+        &mut self,
+        codec: Compression,
+        input: &[u8],
+        limit_bytes: usize,
+    ) -> Result<usize, DecompressError> {
+        let mut decompression = self.start(codec, input, limit_bytes);
+        let mut piece = Expanded::default();
+        while decompression.read(&mut piece)? {
+            piece.clear();
+        }
+        Ok(limit_bytes - decompression.left_bytes)
+    }
+
+    fn expand(
         &mut self,
         codec: Compression,
         input: &[u8],

@@ -488,3 +488,22 @@ fn a_snappy_block_beyond_the_limit_takes_no_memory() {
     assert_eq!(read, Err(DecompressError::TooLarge { limit_bytes }));
     assert_eq!(output.capacity(), 0);
 }
+
+#[test]
+fn much_takes_the_memory_of_its_size_and_none_beyond_the_limit() {
+    let size_bytes = 20 << 20;
+    let packed = compressed(Compression::Zstd, &vec![0; size_bytes]);
+    let read = |limit_bytes| {
+        let mut output = Vec::new();
+        let mut decompressor = Decompressor::new();
+        let read = decompressor.decompress(Compression::Zstd, &packed, limit_bytes, &mut output);
+        (read.map(|()| output.len()), output.capacity())
+    };
+    let limit_bytes = size_bytes - 1;
+    let (refused, capacity) = read(limit_bytes);
+    assert_eq!(refused, Err(DecompressError::TooLarge { limit_bytes }));
+    assert_eq!(capacity, 0);
+    let (read, capacity) = read(1 << 30);
+    assert_eq!(read, Ok(size_bytes));
+    assert!(capacity <= size_bytes + ROOM_MAX_BYTES, "{capacity}");
+}
