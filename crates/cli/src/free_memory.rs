@@ -140,8 +140,8 @@ unsafe extern "C" fn note_segments(
     0
 }
 
-/// The mappings that are of files, cannot be written to, and have no page that is not as the file has it, by what
-/// `/proc/self/smaps` says.
+/// The mappings that are of files, cannot be written to, and have no page that is not as the file has it, in memory or
+/// in swap, by what `/proc/self/smaps` says.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn unchanged(smaps: &str) -> Vec<Range<u64>> {
     let mut found = Vec::new();
@@ -153,7 +153,9 @@ fn unchanged(smaps: &str) -> Vec<Range<u64>> {
                 let is_of_file = inode != "0" && !permissions.contains('w');
                 mapping = range_of(range).filter(|_| is_of_file);
             }
-            ["Anonymous:", "0", "kB"] => found.extend(mapping.take()),
+            // It comes before what is in swap.
+            ["Anonymous:", size, "kB"] => mapping = mapping.filter(|_| size == "0"),
+            ["Swap:", "0", "kB"] => found.extend(mapping.take()),
             _ => {}
         }
     }
@@ -217,15 +219,38 @@ mod tests {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[test]
     fn only_what_is_as_its_file_has_it_is_let_go() {
-        let mapping = |head: &str, anonymous: &str| {
-            format!("{head}\nSize: 8 kB\nRss: 8 kB\nAnonymous: {anonymous}\nVmFlags: rd mr mw me\n")
+        let mapping = |head: &str, anonymous: &str, swap: &str| {
+            let sizes = format!("Anonymous: {anonymous}\nSwap: {swap}\nSwapPss: 0 kB");
+            format!("{head}\nSize: 8 kB\nRss: 8 kB\n{sizes}\nVmFlags: rd mr mw me\n")
         };
         let smaps = [
-            mapping("1000-3000 r--p 00000000 08:01 77 /bin/server", "0 kB"),
-            mapping("3000-5000 r-xp 00002000 08:01 77 /bin/server", "4 kB"),
-            mapping("5000-7000 rw-p 00004000 08:01 77 /bin/server", "0 kB"),
-            mapping("7000-9000 r-xp 00000000 00:00 0", "0 kB"),
-            mapping("9000-b000 r-xp 00000000 08:01 78 /lib/a library.so", "0 kB"),
+            mapping(
+                "1000-3000 r--p 00000000 08:01 77 /bin/server",
+                "0 kB",
+                "0 kB",
+            ),
+            mapping(
+                "3000-5000 r-xp 00002000 08:01 77 /bin/server",
+                "4 kB",
+                "0 kB",
+            ),
+            mapping(
+                "5000-7000 rw-p 00004000 08:01 77 /bin/server",
+                "0 kB",
+                "0 kB",
+            ),
+            mapping("7000-9000 r-xp 00000000 00:00 0", "0 kB", "0 kB"),
+            mapping(
+                "9000-b000 r-xp 00000000 08:01 78 /lib/a library.so",
+                "0 kB",
+                "0 kB",
+            ),
+            // Its page with a breakpoint is in swap.
+            mapping(
+                "b000-d000 r-xp 00002000 08:01 78 /lib/a library.so",
+                "0 kB",
+                "4 kB",
+            ),
         ];
         assert_eq!(unchanged(&smaps.concat()), [0x1000..0x3000, 0x9000..0xb000]);
     }
