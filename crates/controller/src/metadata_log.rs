@@ -21,7 +21,7 @@ mod snapshot_job;
 use config::server::MetadataLogConfig;
 use metadata::{
     BATCH_SIZE_BYTES_MAX, MetadataDelta, MetadataImage, MetadataRecord, Provenance, metadata_batch,
-    metadata_batches,
+    metadata_batches, record_beyond_batch,
 };
 use model::{BrokerId, LeaderEpoch, Now};
 use raft::{FetchAnswer, FetchRequest, Replica};
@@ -165,9 +165,10 @@ impl<D: Disk> MetadataLog<D> {
     /// that one batch cannot hold become a metadata transaction.
     ///
     /// # Errors
-    /// When the records do not fit the image, or the disk has no room or the process no file
-    /// descriptor left: then nothing is written, and a later append may succeed. When the disk
-    /// fails: then the log takes no more records, and only the next start tells what was written.
+    /// When the records do not fit the image, one of them is larger than a batch can be, or the disk has
+    /// no room or the process no file descriptor left: then nothing is written, and a later append may
+    /// succeed. When the disk fails: then the log takes no more records, and only the next start tells
+    /// what was written.
     pub fn append(
         &mut self,
         records: &[MetadataRecord],
@@ -182,8 +183,8 @@ impl<D: Disk> MetadataLog<D> {
     /// them.
     ///
     /// # Errors
-    /// When the records do not fit the staged image, or the log takes nothing: what was staged
-    /// before stays.
+    /// When the records do not fit the staged image, one of them is larger than a batch can be, or the log
+    /// takes nothing: what was staged before stays.
     pub fn stage(
         &mut self,
         records: &[MetadataRecord],
@@ -198,7 +199,7 @@ impl<D: Disk> MetadataLog<D> {
         }
         let batches = match records.is_empty() {
             true => Vec::new(),
-            false => self.batches_of(records, now_ms),
+            false => self.batches_of(records, now_ms)?,
         };
         Ok(self.stage_image(image, batches, now_ms)?)
     }
@@ -247,18 +248,28 @@ impl<D: Disk> MetadataLog<D> {
         Ok(self.image.clone())
     }
 
-    fn batches_of(&self, records: &[MetadataRecord], now_ms: i64) -> Vec<Vec<u8>> {
+    fn batches_of(
+        &self,
+        records: &[MetadataRecord],
+        now_ms: i64,
+    ) -> Result<Vec<Vec<u8>>, AppendMetadataError> {
         let place = self.replica.next_place(now_ms);
         let level = self.staged_image().metadata_version();
         let batch = metadata_batch(records, level, place);
-        if batch.len() <= BATCH_SIZE_BYTES_MAX || !level.supports_transactions() {
-            return vec![batch];
+        if batch.len() <= BATCH_SIZE_BYTES_MAX {
+            return Ok(vec![batch]);
+        }
+        if let Some((index, size_bytes)) = record_beyond_batch(records, level) {
+            return Err(AppendMetadataError::TooLarge { index, size_bytes });
+        }
+        if !level.supports_transactions() {
+            return Ok(vec![batch]);
         }
         let begin = MetadataRecord::BeginTransaction { name: None };
         let mut transaction = vec![begin];
         transaction.extend_from_slice(records);
         transaction.push(MetadataRecord::EndTransaction);
-        metadata_batches(&transaction, level, place)
+        Ok(metadata_batches(&transaction, level, place))
     }
 
     /// Hands `batches` to the log, and keeps the `image` that has what they say.

@@ -53,8 +53,9 @@ pub use features::{
 pub use image::{MetadataImage, Provenance, ReplayError};
 pub use loader::MetadataLoader;
 pub use log_batch::{
-    BATCH_SIZE_BYTES_MAX, BatchContent, BatchContentError, BatchContentReader, BatchPlace,
-    metadata_batch, metadata_batches, quorum_batch,
+    BATCH_SIZE_BYTES_MAX, BatchContentError, BatchPlace, is_compressed, metadata_batch,
+    metadata_batches, quorum_batch, read_metadata_records, read_quorum_records,
+    record_beyond_batch,
 };
 pub use metadata_version::MetadataVersion;
 pub use quorum::{QuorumRecord, QuorumRecordError, Voter, VoterEndpoint, fuzz_quorum_record};

@@ -4,22 +4,15 @@ use crate::metadata_version::MetadataVersion;
 use crate::quorum::{QuorumRecord, QuorumRecordError};
 use crate::record::{MetadataRecord, RecordError};
 use model::LeaderEpoch;
-use record::{BatchBuilder, BatchHeader, Decompressor, ReadRecordsError, RecordBatch};
+use record::batch::HEADER_SIZE_BYTES;
+use record::{BatchBuilder, BatchHeader, Compression, Record, RecordBatch, Records};
 
 /// The largest batch that a controller writes.
 pub const BATCH_SIZE_BYTES_MAX: usize = 8 << 20;
 
-/// The most that a compressed batch may expand to.
-const DECOMPRESSED_BYTES_MAX: usize = 1 << 30;
-
-/// What a batch holds.
-#[derive(Debug, Clone, PartialEq)]
-pub enum BatchContent {
-    /// Control records of the quorum, without those that do not concern it.
-    Quorum(Vec<QuorumRecord>),
-    /// Records of metadata.
-    Metadata(Vec<MetadataRecord>),
-}
+/// What a record takes in a batch beside its value, at most: its length, attributes, time, offset, a key of none, the
+/// value's length and a count of no headers.
+const RECORD_BYTES_BESIDE_VALUE: usize = 32;
 
 /// Why a batch of the metadata log or of a snapshot cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,6 +20,12 @@ pub enum BatchContentError {
     /// The checksum does not match.
     #[error("the batch at offset {base_offset} has a wrong checksum")]
     Checksum {
+        /// The batch's first offset.
+        base_offset: i64,
+    },
+    /// The batch is compressed.
+    #[error("the batch at offset {base_offset} is compressed, as no controller writes it")]
+    Compressed {
         /// The batch's first offset.
         base_offset: i64,
     },
@@ -56,59 +55,69 @@ pub enum BatchContentError {
     },
 }
 
-/// Reads batches, reusing its buffers.
-#[derive(Debug, Default)]
-pub struct BatchContentReader {
-    decompressor: Decompressor,
-    scratch: Vec<u8>,
+/// The control records of a batch, without those that do not concern the quorum.
+///
+/// # Errors
+/// A [`BatchContentError`] when the batch is damaged or compressed, or holds what this build does not know.
+pub fn read_quorum_records(
+    batch: &RecordBatch<'_>,
+) -> Result<Vec<QuorumRecord>, BatchContentError> {
+    let mut found = Vec::new();
+    for record in records(batch)? {
+        let record = record?;
+        let offset = record.offset;
+        let parsed = QuorumRecord::parse(&record);
+        found.extend(parsed.map_err(|error| BatchContentError::Quorum { offset, error })?);
+    }
+    Ok(found)
 }
 
-impl BatchContentReader {
-    /// Reads what `batch` holds.
-    ///
-    /// # Errors
-    /// A [`BatchContentError`] when the batch is damaged or holds what this build does not know.
-    pub fn read(&mut self, batch: &RecordBatch<'_>) -> Result<BatchContent, BatchContentError> {
-        let base_offset = batch.base_offset();
-        if !batch.is_crc_valid() {
-            return Err(BatchContentError::Checksum { base_offset });
-        }
-        let damaged = |error: ReadRecordsError| BatchContentError::Records {
+/// Shows `visit` the records of metadata of a batch, one after the other, each with its offset: what a batch of small
+/// records holds takes many times its bytes.
+///
+/// # Errors
+/// What `visit` fails with, or a [`BatchContentError`] when the batch is damaged or compressed, or holds what this
+/// build does not know: the records before that were shown.
+pub fn read_metadata_records<E: From<BatchContentError>>(
+    batch: &RecordBatch<'_>,
+    mut visit: impl FnMut(i64, MetadataRecord) -> Result<(), E>,
+) -> Result<(), E> {
+    for (offset, record) in (batch.base_offset()..).zip(records(batch)?) {
+        let value = record?.value.unwrap_or_default();
+        let record = MetadataRecord::from_bytes(value);
+        visit(
+            offset,
+            record.map_err(|error| BatchContentError::Metadata { offset, error })?,
+        )?;
+    }
+    Ok(())
+}
+
+/// The records of a batch, which are as many bytes as were sent: no node of a quorum compresses what it writes, and
+/// what is compressed may expand to tens of thousands of times its size.
+fn records<'a>(
+    batch: &RecordBatch<'a>,
+) -> Result<impl Iterator<Item = Result<Record<'a>, BatchContentError>> + use<'a>, BatchContentError>
+{
+    let base_offset = batch.base_offset();
+    if !batch.is_crc_valid() {
+        return Err(BatchContentError::Checksum { base_offset });
+    }
+    if is_compressed(batch) {
+        return Err(BatchContentError::Compressed { base_offset });
+    }
+    let records = Records::decoded(batch, batch.records_bytes());
+    Ok(records.map(move |record| {
+        record.map_err(|error| BatchContentError::Records {
             base_offset,
             error: error.to_string(),
-        };
-        let records = batch
-            .records(
-                &mut self.decompressor,
-                &mut self.scratch,
-                DECOMPRESSED_BYTES_MAX,
-            )
-            .map_err(damaged)?;
-        let records = records.map(|record| record.map_err(|error| damaged(error.into())));
-        if batch.is_control() {
-            let quorum = records.filter_map(|record| {
-                let parsed = record.and_then(|record| {
-                    let offset = record.offset;
-                    QuorumRecord::parse(&record)
-                        .map_err(|error| BatchContentError::Quorum { offset, error })
-                });
-                parsed.transpose()
-            });
-            quorum.collect::<Result<_, _>>().map(BatchContent::Quorum)
-        } else {
-            let metadata = records.map(|record| {
-                let record = record?;
-                let value = record.value.unwrap_or_default();
-                MetadataRecord::from_bytes(value).map_err(|error| BatchContentError::Metadata {
-                    offset: record.offset,
-                    error,
-                })
-            });
-            metadata
-                .collect::<Result<_, _>>()
-                .map(BatchContent::Metadata)
-        }
-    }
+        })
+    }))
+}
+
+/// Whether the records of a batch have to be expanded: those of no batch of the metadata log have.
+pub fn is_compressed(batch: &RecordBatch<'_>) -> bool {
+    batch.compression() != Some(Compression::None)
 }
 
 /// Where a batch goes.
@@ -142,7 +151,8 @@ pub fn metadata_batch(
 ) -> Vec<u8> {
     let mut writer = MetadataBatchWriter::new(metadata_version, place);
     for record in records {
-        writer.push(record);
+        writer.write(record);
+        writer.append();
     }
     writer.builder.into_uncompressed()
 }
@@ -156,13 +166,34 @@ pub fn metadata_batches(
     let mut writer = MetadataBatchWriter::new(metadata_version, place);
     let mut batches = Vec::new();
     for record in records {
-        writer.push(record);
+        batches.extend(writer.push(record));
         if writer.is_full() {
             batches.extend(writer.take());
         }
     }
     batches.extend(writer.take());
     batches
+}
+
+/// The first of `records` that no batch holds, however few others are in it: where it stands, and how many bytes it
+/// takes.
+pub fn record_beyond_batch(
+    records: &[MetadataRecord],
+    metadata_version: MetadataVersion,
+) -> Option<(usize, usize)> {
+    let place = BatchPlace {
+        base_offset: 0,
+        leader_epoch: LeaderEpoch(0),
+        timestamp_ms: 0,
+    };
+    let mut writer = MetadataBatchWriter::new(metadata_version, place);
+    let sizes = records.iter().enumerate().map(|(index, record)| {
+        writer.write(record);
+        (index, writer.value.len())
+    });
+    let beside_value = HEADER_SIZE_BYTES + RECORD_BYTES_BESIDE_VALUE;
+    let mut beyond = sizes.filter(|(_, bytes)| bytes + beside_value > BATCH_SIZE_BYTES_MAX);
+    beyond.next()
 }
 
 /// One batch of control records.
@@ -194,8 +225,21 @@ impl MetadataBatchWriter {
         }
     }
 
-    /// Adds a record to the batch.
-    pub(crate) fn push(&mut self, record: &MetadataRecord) {
+    /// Adds a record to the batch; gives the batch before it, if that has no room for it.
+    pub(crate) fn push(&mut self, record: &MetadataRecord) -> Option<Vec<u8>> {
+        self.write(record);
+        let size_bytes =
+            self.builder.size_in_bytes() + self.value.len() + RECORD_BYTES_BESIDE_VALUE;
+        let before = match size_bytes > BATCH_SIZE_BYTES_MAX {
+            true => self.take(),
+            false => None,
+        };
+        self.append();
+        before
+    }
+
+    /// Writes a record as `value`.
+    fn write(&mut self, record: &MetadataRecord) {
         if let MetadataRecord::FeatureLevel { name, level } = record
             && name == MetadataVersion::FEATURE
         {
@@ -204,6 +248,10 @@ impl MetadataBatchWriter {
         }
         self.value.clear();
         record.write(self.metadata_version, &mut self.value);
+    }
+
+    /// Adds `value` to the batch.
+    fn append(&mut self) {
         let timestamp_ms = self.place.timestamp_ms;
         self.place.base_offset = self
             .builder
@@ -228,5 +276,100 @@ impl MetadataBatchWriter {
         }
         let next = self.place.builder(false);
         Some(std::mem::replace(&mut self.builder, next).into_uncompressed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::security::{ScramCredential, ScramKey};
+    use record::Compressor;
+
+    const PLACE: BatchPlace = BatchPlace {
+        base_offset: 7,
+        leader_epoch: LeaderEpoch(1),
+        timestamp_ms: 9,
+    };
+
+    fn credential(size_bytes: usize) -> MetadataRecord {
+        MetadataRecord::UserScramCredential {
+            key: ScramKey {
+                mechanism: 1,
+                user: "u".to_owned(),
+            },
+            credential: ScramCredential {
+                salt: vec![7; size_bytes],
+                stored_key: Vec::new(),
+                server_key: Vec::new(),
+                iterations: 4096,
+            },
+        }
+    }
+
+    /// A batch of as many bytes as a hundred records may expand to tens of thousands of times that.
+    #[test]
+    fn what_would_have_to_be_expanded_is_refused() {
+        for is_control in [false, true] {
+            let mut builder = PLACE.builder(is_control);
+            for _ in 0..100 {
+                builder.append(9, Some(&[0, 0, 0, 2]), Some(&[0; 100]), &[]);
+            }
+            let mut bytes = Vec::new();
+            builder.build(
+                Compression::Zstd.into(),
+                &mut Compressor::default(),
+                &mut bytes,
+            );
+            let (batch, _) = RecordBatch::parse(&bytes).expect("one batch");
+            let refused = match is_control {
+                true => read_quorum_records(&batch).map(drop),
+                false => read_metadata_records(&batch, |_, _| Ok(())),
+            };
+            assert_eq!(
+                refused,
+                Err(BatchContentError::Compressed { base_offset: 7 })
+            );
+        }
+    }
+
+    /// Who applies them has each before the next is read: a batch of a few bytes a record is never all in memory.
+    #[test]
+    fn records_are_shown_as_they_are_read() {
+        let bytes = metadata_batch(
+            &[credential(1), credential(2)],
+            MetadataVersion::LATEST,
+            PLACE,
+        );
+        let (batch, _) = RecordBatch::parse(&bytes).expect("one batch");
+        let mut seen = Vec::new();
+        let stop = BatchContentError::Checksum { base_offset: 0 };
+        let stopped = read_metadata_records(&batch, |offset, record| {
+            seen.push((offset, record));
+            Err::<(), _>(stop.clone())
+        });
+        assert_eq!((stopped, seen), (Err(stop), vec![(7, credential(1))]));
+    }
+
+    #[test]
+    fn a_batch_is_never_larger_than_one_can_be() {
+        const MEBIBYTE: usize = 1 << 20;
+        let sizes = |records: &[MetadataRecord]| -> Vec<usize> {
+            let batches = metadata_batches(records, MetadataVersion::LATEST, PLACE);
+            let mut next_offset = 7;
+            let batches = batches.iter().map(|bytes| {
+                let (batch, _) = RecordBatch::parse(bytes).expect("one batch");
+                assert_eq!(batch.base_offset(), next_offset);
+                next_offset = batch.next_offset();
+                bytes.len() / MEBIBYTE
+            });
+            batches.collect()
+        };
+        let records = [3, 7, 1, 3, 2].map(|size| credential(size * MEBIBYTE));
+        assert_eq!(sizes(&records), [3, 7, 4, 2]);
+        let beyond = |records: &[MetadataRecord]| {
+            record_beyond_batch(records, MetadataVersion::LATEST).map(|(index, _)| index)
+        };
+        assert_eq!(beyond(&records), None);
+        assert_eq!(beyond(&[credential(1), credential(8 * MEBIBYTE)]), Some(1));
     }
 }

@@ -10,8 +10,8 @@
 
 use crate::image::{MetadataImage, Provenance, ReplayError};
 use crate::log_batch::{
-    BatchContent, BatchContentError, BatchContentReader, BatchPlace, MetadataBatchWriter,
-    quorum_batch,
+    BatchContentError, BatchPlace, MetadataBatchWriter, is_compressed, quorum_batch,
+    read_metadata_records, read_quorum_records,
 };
 use crate::metadata_version::MetadataVersion;
 use crate::quorum::{QuorumRecord, Voter};
@@ -128,7 +128,9 @@ fn write<E>(
         },
     );
     fill(&mut |record| {
-        writer.push(record);
+        if let Some(batch) = writer.push(record) {
+            sink(&batch)?;
+        }
         if writer.is_full()
             && let Some(batch) = writer.take()
         {
@@ -204,7 +206,6 @@ fn read(
     bytes: &[u8],
     mut push: impl FnMut(MetadataRecord) -> Result<(), SnapshotError>,
 ) -> Result<Snapshot<()>, SnapshotError> {
-    let mut reader = BatchContentReader::default();
     let mut snapshot = None;
     let mut is_complete = false;
     let mut batches = Batches::new(bytes);
@@ -212,19 +213,16 @@ fn read(
         if is_complete {
             return Err(SnapshotError::Footer);
         }
-        match reader.read(&batch?)? {
-            BatchContent::Metadata(records) => {
-                if snapshot.is_none() {
-                    return Err(SnapshotError::Header);
-                }
-                records.into_iter().try_for_each(&mut push)?;
+        let batch = batch?;
+        if batch.is_control() {
+            for record in read_quorum_records(&batch)? {
+                is_complete |= record == QuorumRecord::SnapshotFooter;
+                read_quorum_record(record, &mut snapshot)?;
             }
-            BatchContent::Quorum(records) => {
-                for record in records {
-                    is_complete |= record == QuorumRecord::SnapshotFooter;
-                    read_quorum_record(record, &mut snapshot)?;
-                }
-            }
+        } else if snapshot.is_none() {
+            return Err(SnapshotError::Header);
+        } else {
+            read_metadata_records(&batch, |_, record| push(record))?;
         }
     }
     let is_whole = is_complete && batches.rest().is_empty();
@@ -295,21 +293,20 @@ pub fn read_snapshot(
 /// A [`SnapshotError`] when they do not hold a whole and valid header.
 pub fn snapshot_header(first_bytes: &[u8]) -> Result<Snapshot<()>, SnapshotError> {
     let batch = Batches::new(first_bytes).next();
+    let batch = batch.ok_or(SnapshotError::Header)??;
     let mut snapshot = None;
-    if let BatchContent::Quorum(records) =
-        BatchContentReader::default().read(&batch.ok_or(SnapshotError::Header)??)?
-    {
-        for record in records {
+    if batch.is_control() {
+        for record in read_quorum_records(&batch)? {
             read_quorum_record(record, &mut snapshot)?;
         }
     }
     snapshot.ok_or(SnapshotError::Header)
 }
 
-/// Checks that a snapshot is whole, without its records of metadata: checksums, header and footer.
+/// Checks that a snapshot is whole and not compressed, without its records of metadata: checksums, header and footer.
 ///
 /// # Errors
-/// A [`SnapshotError`] when it is damaged or incomplete.
+/// A [`SnapshotError`] when it is damaged, incomplete or compressed.
 pub fn check_snapshot(bytes: &[u8]) -> Result<(), SnapshotError> {
     snapshot_header(bytes)?;
     let mut batches = Batches::new(bytes);
@@ -323,11 +320,11 @@ pub fn check_snapshot(bytes: &[u8]) -> Result<(), SnapshotError> {
         if is_complete {
             return Err(SnapshotError::Footer);
         }
+        if is_compressed(&batch) {
+            return Err(BatchContentError::Compressed { base_offset }.into());
+        }
         is_complete = batch.is_control()
-            && match BatchContentReader::default().read(&batch)? {
-                BatchContent::Quorum(records) => records.contains(&QuorumRecord::SnapshotFooter),
-                BatchContent::Metadata(_) => false,
-            };
+            && read_quorum_records(&batch)?.contains(&QuorumRecord::SnapshotFooter);
     }
     match is_complete && batches.rest().is_empty() {
         true => Ok(()),

@@ -22,7 +22,7 @@ use crate::error::{AppendError, ObserverError, ReadError};
 use crate::messages::{Answer, Content, LeaderAndEpoch, Recipient, Request, SnapshotPiece, Wanted};
 use crate::quorum_state_file;
 use crate::replica::{QuorumMembership, Replica, RoleState};
-use metadata::{BatchContent, BatchContentReader, QuorumRecord, SnapshotId};
+use metadata::{QuorumRecord, SnapshotId, is_compressed, read_quorum_records};
 use model::{BrokerId, ErrorCode, LeaderEpoch, MonotonicTime, Now};
 use record::Batches;
 use storage::disk::Disk;
@@ -607,18 +607,20 @@ fn quorum_records(
     mut offset: i64,
 ) -> Result<Vec<(i64, Vec<QuorumRecord>)>, ObserverError> {
     let mut found = Vec::new();
-    let mut reader = BatchContentReader::default();
     for batch in Batches::new(bytes).map_while(Result::ok) {
         let base_offset = batch.base_offset();
         if base_offset != offset {
             let reason = format!("offset {base_offset} does not follow {offset}");
             return Err(ObserverError::Records(reason));
         }
+        // It would be read by nobody, now or at the next start.
+        if is_compressed(&batch) {
+            let reason = format!("the batch at offset {base_offset} is compressed");
+            return Err(ObserverError::Records(reason));
+        }
         offset = batch.next_offset();
-        if batch.is_control()
-            && let BatchContent::Quorum(records) = reader.read(&batch)?
-        {
-            found.push((offset, records));
+        if batch.is_control() {
+            found.push((offset, read_quorum_records(&batch)?));
         }
     }
     Ok(found)

@@ -11,7 +11,7 @@ use crate::snapshot_pace::SnapshotPace;
 use crate::snapshots::Snapshots;
 use crate::voter_set::VoterHistory;
 use config::server::MetadataLogConfig;
-use metadata::{BatchContent, BatchContentReader, SnapshotId, check_snapshot};
+use metadata::{SnapshotId, check_snapshot, read_quorum_records};
 use model::{BrokerId, LeaderEpoch, TopicPartition, Uuid};
 use record::Batches;
 use std::io::ErrorKind;
@@ -251,7 +251,6 @@ fn read_voters<D: Disk>(
         offset = offset.max(id.end_offset);
     }
     let of_log = |error: String| OpenError::Log(error);
-    let mut reader = BatchContentReader::default();
     let mut buffer = Vec::new();
     while offset < log.log_end_offset() {
         buffer.clear();
@@ -264,10 +263,8 @@ fn read_voters<D: Disk>(
         for batch in Batches::new(&buffer) {
             let batch = batch.map_err(|error| of_log(error.to_string()))?;
             log_bytes += batch.size_in_bytes() as u64;
-            if batch.is_control()
-                && let BatchContent::Quorum(records) = reader.read(&batch)?
-            {
-                voters.replay(batch.next_offset(), &records);
+            if batch.is_control() {
+                voters.replay(batch.next_offset(), &read_quorum_records(&batch)?);
             }
         }
         offset = next_offset;

@@ -277,6 +277,10 @@ impl ControllerThread {
 
     /// The answer to what the metadata log does not take.
     fn refused(&self, error: &AppendMetadataError) -> ErrorCode {
+        if let AppendMetadataError::TooLarge { .. } = error {
+            tracing::warn!(%error, "a request is refused");
+            return ErrorCode::RecordListTooLarge;
+        }
         tracing::error!(%error, "the metadata log takes no records");
         if self.controller.log.has_failed() {
             (self.halt)("the metadata log has failed".to_owned());

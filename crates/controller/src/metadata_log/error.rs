@@ -217,6 +217,16 @@ pub enum AppendMetadataError {
         /// What is wrong.
         error: ReplayError,
     },
+    /// A record is larger than a batch of the log can be. Nothing was written.
+    #[error(
+        "decided record {index} has {size_bytes} bytes, more than a batch of the metadata log holds"
+    )]
+    TooLarge {
+        /// Which of the records.
+        index: usize,
+        /// The size of its value.
+        size_bytes: usize,
+    },
     /// The quorum's log takes nothing; [`super::MetadataLog::has_failed`] tells whether a later
     /// append may succeed.
     #[error(transparent)]

@@ -2,7 +2,8 @@
 
 use super::error::OpenMetadataLogError;
 use metadata::{
-    BatchContent, BatchContentReader, MetadataImage, MetadataLoader, Provenance, read_snapshot,
+    MetadataImage, MetadataLoader, Provenance, read_metadata_records, read_quorum_records,
+    read_snapshot,
 };
 use raft::Committed;
 use record::{Batches, RecordBatch};
@@ -11,7 +12,6 @@ use record::{Batches, RecordBatch};
 #[derive(Debug, Default)]
 pub(super) struct ImageLoader {
     loader: MetadataLoader,
-    reader: BatchContentReader,
 }
 
 impl ImageLoader {
@@ -57,19 +57,17 @@ impl ImageLoader {
             last_epoch: batch.partition_leader_epoch(),
             last_timestamp_ms: batch.max_timestamp(),
         };
-        match self.reader.read(batch)? {
-            BatchContent::Quorum(_) => self.loader.advance(at),
-            BatchContent::Metadata(records) => {
-                let offsets = batch.base_offset()..;
-                for (offset, record) in offsets.zip(&records) {
-                    if offset >= start_offset {
-                        self.loader
-                            .replay(record, at)
-                            .map_err(|error| OpenMetadataLogError::Replay { offset, error })?;
-                    }
-                }
-            }
+        if batch.is_control() {
+            read_quorum_records(batch)?;
+            self.loader.advance(at);
+            return Ok(());
         }
-        Ok(())
+        read_metadata_records(batch, |offset, record| {
+            if offset < start_offset {
+                return Ok(());
+            }
+            let replayed = self.loader.replay(&record, at);
+            replayed.map_err(|error| OpenMetadataLogError::Replay { offset, error })
+        })
     }
 }

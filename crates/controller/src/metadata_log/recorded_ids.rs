@@ -2,10 +2,12 @@
 //! `meta.properties`. The files are read as they lie there, as far as they can be: nothing is
 //! opened, cut or written.
 
-use metadata::{BatchContent, BatchContentReader, MetadataRecord, QuorumRecord};
+use metadata::{
+    BatchContentError, MetadataRecord, QuorumRecord, read_metadata_records, read_quorum_records,
+};
 use model::{BrokerId, Uuid};
 use raft::METADATA_LOG_FOLDER;
-use record::Batches;
+use record::{Batches, RecordBatch};
 use std::path::Path;
 use storage::disk::Disk;
 
@@ -39,24 +41,35 @@ impl RecordedIds {
     }
 
     fn replay(&mut self, bytes: &[u8], node_id: BrokerId) {
-        let mut reader = BatchContentReader::default();
         for batch in Batches::new(bytes).map_while(Result::ok) {
-            match reader.read(&batch) {
-                Ok(BatchContent::Quorum(records)) => records.iter().for_each(|record| {
-                    if let QuorumRecord::VoterSet(voters) = record {
-                        let own = voters.iter().find(|voter| voter.id == node_id);
-                        self.metadata = own.map(|voter| voter.directory_id);
-                    }
-                }),
-                Ok(BatchContent::Metadata(records)) => records.iter().for_each(|record| {
+            let read = match batch.is_control() {
+                true => self.replay_quorum_records(&batch, node_id),
+                false => read_metadata_records(&batch, |_, record| {
                     if let MetadataRecord::RegisterBroker(broker) = record
                         && broker.id == node_id
                     {
-                        self.all.clone_from(&broker.directories);
+                        self.all = broker.directories;
                     }
+                    Ok(())
                 }),
-                Err(_) => return,
+            };
+            if read.is_err() {
+                return;
             }
         }
+    }
+
+    fn replay_quorum_records(
+        &mut self,
+        batch: &RecordBatch<'_>,
+        node_id: BrokerId,
+    ) -> Result<(), BatchContentError> {
+        for record in read_quorum_records(batch)? {
+            if let QuorumRecord::VoterSet(voters) = record {
+                let own = voters.iter().find(|voter| voter.id == node_id);
+                self.metadata = own.map(|voter| voter.directory_id);
+            }
+        }
+        Ok(())
     }
 }

@@ -542,6 +542,34 @@ fn an_empty_directory_in_the_place_of_one_that_is_missing_is_refused() {
 }
 
 #[test]
+fn a_record_that_no_batch_holds_is_not_written() {
+    let mut log = open(&new_disk()).expect("new");
+    let end_offset = log.end_offset();
+    let mut records = topic(1, 1);
+    records.push(MetadataRecord::UserScramCredential {
+        key: metadata::ScramKey {
+            mechanism: 1,
+            user: "u".to_owned(),
+        },
+        credential: metadata::ScramCredential {
+            salt: vec![7; BATCH_SIZE_BYTES_MAX],
+            stored_key: Vec::new(),
+            server_key: Vec::new(),
+            iterations: 4096,
+        },
+    });
+    let refused = log.append(&records, 2_000).map(drop);
+    let expected = records.len() - 1;
+    assert!(
+        matches!(refused, Err(AppendMetadataError::TooLarge { index, .. }) if index == expected),
+        "{refused:?}"
+    );
+    assert_eq!(log.end_offset(), end_offset);
+    assert!(names(log.image()).is_empty());
+    log.append(&topic(1, 1), 2_000).expect("fits");
+}
+
+#[test]
 fn a_decision_beyond_one_batch_is_a_transaction() {
     let disk = new_disk();
     let mut log = open(&disk).expect("new");

@@ -1,9 +1,9 @@
 //! Metadata logs and snapshots of Apache Kafka are read whole and written alike.
 
 use metadata::{
-    BatchContent, BatchContentReader, MetadataImage, MetadataLoader, MetadataRecord,
-    MetadataVersion, Provenance, QuorumRecord, QuorumState, Snapshot, SnapshotId,
-    read_bootstrap_snapshot, read_snapshot, write_snapshot,
+    BatchContentError, MetadataImage, MetadataLoader, MetadataRecord, MetadataVersion, Provenance,
+    QuorumRecord, QuorumState, Snapshot, SnapshotId, read_bootstrap_snapshot,
+    read_metadata_records, read_quorum_records, read_snapshot, write_snapshot,
 };
 use model::{BrokerId, LeaderEpoch, ProducerId};
 use record::{Batches, Decompressor};
@@ -25,7 +25,6 @@ const LOG: &str = "00000000000000000000.log";
 fn replay(path: &str, end_offset: i64) -> (MetadataImage, Vec<QuorumRecord>) {
     let bytes = bytes_of(path);
     let mut loader = MetadataLoader::default();
-    let mut reader = BatchContentReader::default();
     let mut quorum = Vec::new();
     for batch in Batches::new(&bytes) {
         let batch = batch.expect("a batch of Kafka");
@@ -37,16 +36,15 @@ fn replay(path: &str, end_offset: i64) -> (MetadataImage, Vec<QuorumRecord>) {
             last_epoch: batch.partition_leader_epoch(),
             last_timestamp_ms: batch.max_timestamp(),
         };
-        match reader.read(&batch).expect("known records") {
-            BatchContent::Quorum(records) => {
-                quorum.extend(records);
-                loader.advance(at);
-            }
-            BatchContent::Metadata(records) => {
-                for record in &records {
-                    loader.replay(record, at).expect("records that fit");
-                }
-            }
+        if batch.is_control() {
+            quorum.extend(read_quorum_records(&batch).expect("known records"));
+            loader.advance(at);
+        } else {
+            let read = read_metadata_records(&batch, |_, record| {
+                loader.replay(&record, at).expect("records that fit");
+                Ok::<(), BatchContentError>(())
+            });
+            read.expect("known records");
         }
     }
     assert!(!loader.is_in_transaction());

@@ -1,12 +1,12 @@
 //! Random records: replayed, written as a snapshot, read again, always the same image.
 
 use metadata::{
-    AccessControlEntry, BatchContent, BatchContentReader, BatchPlace, BrokerRegistration,
+    AccessControlEntry, BatchContentError, BatchPlace, BrokerRegistration,
     BrokerRegistrationChange, ConfigResource, ConfigResourceType, ControllerRegistration,
     DelegationToken, Endpoint, LeaderRecoveryState, MetadataDelta, MetadataImage, MetadataLoader,
     MetadataRecord, MetadataVersion, Partition, PartitionChange, Provenance, QuotaEntity,
     ScramCredential, ScramKey, SnapshotId, SnapshotQuorum, VersionRange, metadata_batch,
-    read_snapshot, write_snapshot,
+    read_metadata_records, read_snapshot, write_snapshot,
 };
 use model::{BrokerEpoch, BrokerId, LeaderEpoch, ProducerId, Uuid};
 use proptest::collection::{btree_map, vec};
@@ -262,8 +262,13 @@ proptest! {
         let (batch, rest) = RecordBatch::parse(&bytes).expect("one batch");
         prop_assert!(rest.is_empty());
         prop_assert_eq!(batch.last_offset(), 5 + history.len() as i64 - 1);
-        let read = BatchContentReader::default().read(&batch);
-        prop_assert_eq!(read, Ok(BatchContent::Metadata(history)));
+        let mut records = Vec::new();
+        let read = read_metadata_records(&batch, |offset, record| {
+            assert_eq!(offset, 5 + records.len() as i64);
+            records.push(record);
+            Ok::<(), BatchContentError>(())
+        });
+        prop_assert_eq!((read, records), (Ok(()), history));
     }
 
     #[test]

@@ -69,6 +69,55 @@ fn download(disk: &SimDisk, epoch: LeaderEpoch) -> Result<Replica<SimDisk>, Obse
     Ok(replica)
 }
 
+/// What a batch says, compressed: no node of a quorum writes that, and few bytes may expand to many.
+fn compressed(bytes: &[u8]) -> Vec<u8> {
+    let (plain, rest) = RecordBatch::parse(bytes).expect("a batch");
+    let mut builder = BatchBuilder::new(BatchHeader::of(&plain));
+    let mut scratch = Vec::new();
+    let records = plain.records(&mut Decompressor::default(), &mut scratch, 0);
+    for record in records.expect("not compressed") {
+        let record = record.expect("whole");
+        builder.append_record(record.offset, &record);
+    }
+    let mut packed = Vec::new();
+    let codec = record::Compression::Zstd.into();
+    builder.build(codec, &mut record::Compressor::default(), &mut packed);
+    packed.extend_from_slice(rest);
+    packed
+}
+
+#[test]
+fn what_is_compressed_is_no_part_of_the_log() {
+    let disk = new_disk();
+    let mut replica = follower(&disk, LeaderEpoch(3)).expect("the disk works");
+    let place = BatchPlace {
+        base_offset: 8,
+        leader_epoch: LeaderEpoch(9),
+        timestamp_ms: 2_000,
+    };
+    let control = quorum_batch(&[QuorumRecord::KRaftVersion(1)], place);
+    for (now_ms, bytes) in [(3_000, batch(place, &["x"])), (4_000, control)] {
+        let records = Content::Records {
+            bytes: &compressed(&bytes),
+            high_watermark: 9,
+        };
+        let refused = exchange(&mut replica, now_ms, records);
+        assert!(
+            matches!(refused, Err(ObserverError::Records(_))),
+            "{refused:?}"
+        );
+        assert_eq!(replica.end_offset(), 8);
+    }
+    exchange(&mut replica, 5_000, Content::SnapshotId(ID)).expect("begins");
+    let snapshot = compressed(&snapshot_bytes(ID, &["x", "y"]));
+    let refused = exchange(&mut replica, 5_000, piece(&snapshot));
+    assert!(
+        matches!(refused, Err(ObserverError::Snapshot { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(replica.end_offset(), 8);
+}
+
 /// Whatever another leader has written beside it: in an earlier epoch, the same or a later one.
 #[test]
 fn a_crash_leaves_the_log_or_the_snapshot_in_its_place() {
