@@ -11,7 +11,7 @@ use crate::error::{AppendError, ReadError};
 use crate::mending::LogState;
 use crate::snapshot_draft::{SnapshotDraft, WrittenSnapshot};
 use crate::snapshot_pace::SnapshotPace;
-use crate::snapshots::Snapshots;
+use crate::snapshots::{SNAPSHOT_BYTES_MAX, Snapshots};
 use crate::voter_set::VoterHistory;
 use config::server::MetadataLogConfig;
 use metadata::{SnapshotId, SnapshotQuorum};
@@ -172,6 +172,7 @@ impl<D: Disk> QuorumLog<D> {
                 kraft_version: voters.kraft_version,
                 voters: voters.voters.clone(),
             },
+            size_bytes_max: SNAPSHOT_BYTES_MAX,
         })
     }
 

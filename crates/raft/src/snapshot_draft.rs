@@ -16,6 +16,8 @@ pub struct SnapshotDraft<D> {
     pub(crate) folder: PathBuf,
     pub(crate) id: SnapshotId,
     pub(crate) quorum: SnapshotQuorum,
+    /// The largest that is written.
+    pub(crate) size_bytes_max: u64,
 }
 
 /// A snapshot that was written, to be handed back to the log.
@@ -44,7 +46,8 @@ impl<D: Disk> SnapshotDraft<D> {
     /// the snapshot is durable on return. Its last record was appended at `timestamp_ms`.
     ///
     /// # Errors
-    /// When the disk fails; nothing counts as written then.
+    /// When the disk fails, or the snapshot becomes so large that no start reads it, which would take the place of the
+    /// log for good; nothing counts as written then.
     pub fn write(
         &self,
         timestamp_ms: i64,
@@ -56,14 +59,23 @@ impl<D: Disk> SnapshotDraft<D> {
         let write = || {
             let file = self.disk.open(&part, OpenMode::Replace)?;
             fill(&mut |batch| {
+                let end_bytes = size_bytes + batch.len() as u64;
+                if end_bytes > self.size_bytes_max {
+                    return Err(self.too_large());
+                }
                 file.write_at(batch, size_bytes)?;
-                size_bytes += batch.len() as u64;
+                size_bytes = end_bytes;
                 Ok(())
             })?;
             file.sync()?;
             self.disk.rename(&part, &path)
         };
-        write().context("write", &path)?;
+        let written = write().context("write", &path);
+        if written.is_err() {
+            // It takes room of the log, which goes on. What cannot be removed now is by the next start.
+            let _ = self.disk.remove_file(&part);
+        }
+        written?;
         self.disk
             .sync_directory(&self.folder)
             .context("sync", &self.folder)?;
@@ -72,6 +84,14 @@ impl<D: Disk> SnapshotDraft<D> {
             size_bytes,
             timestamp_ms,
         })
+    }
+
+    fn too_large(&self) -> io::Error {
+        io::Error::other(format!(
+            "the metadata take more than the {} bytes that a snapshot can have: the log before it stays, and \
+             grows; remove what the cluster does not need",
+            self.size_bytes_max
+        ))
     }
 }
 

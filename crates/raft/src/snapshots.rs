@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use storage::disk::{Disk, DiskFile, OpenMode};
 use storage::{Context, StorageError};
 
-/// The largest snapshot that is read: what Kafka can map.
+/// The largest snapshot that is read and written: what Kafka can map.
 pub(crate) const SNAPSHOT_BYTES_MAX: u64 = i32::MAX as u64;
 /// No first batch of a snapshot, with header and voters, is longer.
 const HEADER_BYTES_MAX: usize = 64 << 10;

@@ -61,6 +61,35 @@ fn a_snapshot_is_due_by_bytes_and_by_time_and_after_a_pause() {
     assert!(!replica.is_snapshot_due(i64::MAX), "nothing was appended");
 }
 
+/// It would take the place of the log, and no start could read it.
+#[test]
+fn a_snapshot_that_would_be_too_large_to_be_read_is_not_written() {
+    let disk = new_disk();
+    let mut options = options(voter());
+    options.config.retention_bytes = 0;
+    let (mut replica, mut state) = lead_with(&disk, options).expect("new");
+    append(&mut replica, &["a"]).expect("fits");
+    replica.log.log.roll_segment(2_000).expect("works");
+    state.apply(&mut replica);
+    let before = files(&disk);
+    let mut draft = replica.begin_snapshot(state.id(), 1_000).expect("new");
+    let size_bytes = state.write_bytes(draft.id()).len() as u64;
+    draft.size_bytes_max = size_bytes - 1;
+    let refused = state.write(&draft);
+    let refused = replica.complete_snapshot(refused, 1_000);
+    let words = refused.expect_err("too large").to_string();
+    assert!(words.contains("the log before it stays"), "{words}");
+    assert_eq!((files(&disk), replica.start_offset()), (before, 0));
+    assert!(!replica.is_snapshot_due(1_001), "after a pause");
+    drop(replica);
+    let (mut replica, mut state) = lead(&disk).expect("the log is there");
+    assert_eq!(state.values, ["a"]);
+    state.apply(&mut replica);
+    let mut draft = replica.begin_snapshot(state.id(), 1_000).expect("new");
+    draft.size_bytes_max = state.write_bytes(draft.id()).len() as u64;
+    state.write(&draft).expect("it is as large as one can be");
+}
+
 /// The voters of a snapshot are those of its end, and not of what comes after.
 #[test]
 fn an_old_snapshot_goes_when_its_time_is_over_and_the_newest_stays() {
