@@ -12,6 +12,7 @@
 use crate::context::ControllerContext;
 use crate::decision::{ApiError, Decision};
 use crate::elections::{BrokerEvent, elect_leaders};
+use crate::registration_size::RegistrationSize;
 use metadata::{
     BrokerRegistration, BrokerRegistrationChange, Endpoint, LOST_DIRECTORY, MIGRATING_DIRECTORY,
     MetadataImage, MetadataRecord, MetadataVersion, NO_LEADER, Partition, SupportedFeatures,
@@ -22,13 +23,6 @@ use std::ops::RangeInclusive;
 
 /// PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL.
 const SECURITY_PROTOCOLS: RangeInclusive<i16> = 0..=3;
-
-/// More than any broker has.
-const LISTENERS_MAX: usize = 100;
-/// More than there will be for long.
-const FEATURES_MAX: usize = 1_000;
-/// More than a machine has disks.
-const DIRECTORIES_MAX: usize = 10_000;
 
 /// What a broker says of itself when it registers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,11 +85,19 @@ pub fn register_broker(
             "Controller does not support registering ZK brokers.",
         ));
     }
+    // First, as what is looked at takes as long as there is much of it.
+    RegistrationSize {
+        node: "A broker",
+        endpoints: &registration.endpoints,
+        features: &registration.features,
+        rack: registration.rack.as_deref(),
+        directory_count: registration.directories.len(),
+    }
+    .check()?;
     let has_directories = image.metadata_version().supports_directory_assignment();
     if has_directories {
         check_directories(image, registration)?;
     }
-    check_size(registration)?;
     check_listeners(registration)?;
     check_features(image, &registration.features)?;
     let mut records = Vec::new();
@@ -124,24 +126,6 @@ pub fn register_broker(
         cordoned_directories: None,
     }));
     Ok(Decision::splittable(records, epoch))
-}
-
-/// Every node keeps what a broker says of itself, and every snapshot has it.
-fn check_size(registration: &NewRegistration) -> Result<(), ApiError> {
-    let counts = [
-        ("listeners", registration.endpoints.len(), LISTENERS_MAX),
-        ("features", registration.features.len(), FEATURES_MAX),
-        (
-            "log directories",
-            registration.directories.len(),
-            DIRECTORIES_MAX,
-        ),
-    ];
-    let excess = counts.iter().find(|(_, count, max)| count > max);
-    excess.map_or(Ok(()), |(what, count, max)| {
-        let words = format!("A broker registers with {count} {what}; {max} are the most.");
-        Err(ApiError::new(ErrorCode::InvalidRegistration, words))
-    })
 }
 
 /// What no broker could connect to stops brokers of Apache Kafka that read it in the metadata.
@@ -181,7 +165,8 @@ fn check_directories(
         if other.id == registration.broker_id {
             continue;
         }
-        if let Some(taken) = directories.iter().find(|id| other.directories.contains(id)) {
+        let mut others = other.directories.iter();
+        if let Some(taken) = others.find(|id| sorted.binary_search(id).is_ok()) {
             let id = other.id;
             return invalid(format!(
                 "Broker {id} is already registered with directory {taken}"

@@ -48,6 +48,7 @@ pub mod topic_name;
 
 mod assignment;
 mod placement;
+mod registration_size;
 
 pub mod alter_configs;
 pub mod create_partitions;

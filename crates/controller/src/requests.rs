@@ -447,7 +447,8 @@ pub struct RegisterController {
 
 impl RegisterController {
     fn decide(&self, context: &DecisionContext<'_, '_>) -> Decision<Result<(), ApiError>> {
-        Decision::of(register_controller(context.image, &self.registration))
+        let (image, controller) = (context.image, context.controller);
+        Decision::of(register_controller(image, controller, &self.registration))
     }
 }
 

@@ -1,6 +1,6 @@
 //! ControllerRegistration: v0. A controller tells what it can work with (KIP-919).
 //!
-//! - Features are raised only as far as all who are registered go, whether they vote or not.
+//! - Features are raised only as far as all who are registered go, so nobody is who does not vote.
 
 use super::{Request, Served};
 use crate::api::cluster_node::ClusterNode;

@@ -190,12 +190,30 @@ fn registrations_name_listeners_that_can_be_reached_and_not_too_much() {
         let feature = |number: usize| (number.to_string(), VersionRange { min: 0, max: 1 });
         new.features = (0..1_001).map(feature).collect();
     });
+    let long = || "x".repeat(32_767);
+    refuse(&|new| new.endpoints = vec![endpoint(&long(), 0), endpoint(&long(), 0)]);
+    refuse(&|new| {
+        let feature = |number: usize| {
+            (
+                number.to_string() + &long(),
+                VersionRange { min: 0, max: 1 },
+            )
+        };
+        new.features.extend((0..2).map(feature));
+    });
+    refuse(&|new| new.rack = Some(long() + &long() + "xxx"));
+    // Nothing else is looked at before.
+    refuse(&|new| new.directories = vec![LOST_DIRECTORY; 1_001]);
     expect![[r#"
         INVALID_REGISTRATION: The listener `SECURE` has no name or an unknown security protocol,
             77.
         INVALID_REGISTRATION: The listener `` has no name or an unknown security protocol, 0.
         INVALID_REGISTRATION: A broker registers with 101 listeners; 100 are the most.
         INVALID_REGISTRATION: A broker registers with 1001 features; 1000 are the most.
+        INVALID_REGISTRATION: A broker registers with 65673 bytes of names; 65536 are the most.
+        INVALID_REGISTRATION: A broker registers with 65657 bytes of names; 65536 are the most.
+        INVALID_REGISTRATION: A broker registers with 65658 bytes of names; 65536 are the most.
+        INVALID_REGISTRATION: A broker registers with 1001 log directories; 1000 are the most.
     "#]]
     .assert_eq(&wrapped(&shown));
 }
