@@ -5,7 +5,9 @@ use crate::brokers::check_broker_epoch;
 use crate::context::ControllerContext;
 use crate::decision::{ApiError, Decision};
 use crate::elections::{BrokerEvent, elect_leaders};
+use crate::last_word::last_words;
 use crate::partition_update::PartitionUpdate;
+use crate::registration_size::DIRECTORIES_MAX;
 use crate::topic_values::TopicValues;
 use metadata::{
     BrokerRegistrationChange, MetadataImage, MetadataRecord, Partition, PartitionChange,
@@ -25,7 +27,8 @@ pub struct DirectoryAssignment {
 }
 
 /// AssignReplicasToDirs: a broker tells where it has placed replicas. The results are those of the
-/// assignments, in their order. A replica in a directory that is offline stops being in sync.
+/// assignments, in their order; of several for one replica the last one counts. A replica in a directory that is
+/// offline stops being in sync.
 ///
 /// # Errors
 /// For the whole request: UNSUPPORTED_VERSION when the metadata version knows no directories,
@@ -48,14 +51,17 @@ pub fn assign_replicas_to_directories(
     let mut records = Vec::new();
     let mut offline = BTreeSet::new();
     let mut results = Vec::with_capacity(assignments.len());
-    for assignment in assignments {
+    let places = assignments
+        .iter()
+        .map(|one| (one.topic_id, one.partition_id));
+    for (assignment, is_last) in assignments.iter().zip(last_words(places)) {
         let is_online = broker.is_some_and(|b| b.has_online_directory(assignment.directory));
         let outcome = assign(image, &values, (broker_id, is_online), assignment);
-        if outcome.is_ok() && !is_online {
+        if outcome.is_ok() && !is_online && is_last {
             offline.insert((assignment.topic_id, assignment.partition_id));
         }
         results.push(outcome.as_ref().err().copied().unwrap_or(ErrorCode::None));
-        let change = outcome.ok().flatten();
+        let change = outcome.ok().flatten().filter(|_| is_last);
         records.extend(change.map(MetadataRecord::PartitionChange));
     }
     // Every partition is looked at.
@@ -135,7 +141,7 @@ pub fn replicas_found(
 /// take no new replicas, when it knows.
 ///
 /// # Errors
-/// STALE_BROKER_EPOCH.
+/// STALE_BROKER_EPOCH; INVALID_REQUEST when more take none than a broker has.
 pub fn change_directories(
     image: &MetadataImage,
     context: &ControllerContext<'_>,
@@ -147,7 +153,15 @@ pub fn change_directories(
     let Some(broker) = image.cluster.broker(broker_id) else {
         return Ok(Decision::unchanged(()));
     };
+    let cordoned_count = cordoned.map_or(0, <[Uuid]>::len);
+    if cordoned_count > DIRECTORIES_MAX {
+        let words = format!(
+            "{cordoned_count} log directories are cordoned; {DIRECTORIES_MAX} are the most."
+        );
+        return Err(ApiError::new(ErrorCode::InvalidRequest, words));
+    }
     let metadata_version = image.metadata_version();
+    let offline: BTreeSet<Uuid> = offline.iter().copied().collect();
     let change = BrokerRegistrationChange {
         broker_id,
         broker_epoch,
@@ -157,7 +171,8 @@ pub fn change_directories(
     let (failed, online): (Vec<Uuid>, Vec<Uuid>) = broker
         .directories
         .iter()
-        .partition(|id| offline.contains(id));
+        .partition(|id| offline.contains(*id));
+    let failed: BTreeSet<Uuid> = failed.into_iter().collect();
     if metadata_version.supports_directory_assignment() && !failed.is_empty() {
         let event = BrokerEvent::Leaves(broker_id);
         records = elect_leaders(image, context, event, &|_, _, partition| {
@@ -192,4 +207,103 @@ pub fn change_directories(
 fn has_same_ids(known: Option<&[Uuid]>, told: &[Uuid]) -> bool {
     let sorted = |ids: &[Uuid]| ids.iter().copied().collect::<BTreeSet<_>>();
     known.is_some_and(|known| sorted(known) == sorted(told))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::create_topics::create_topics;
+    use crate::elect_leaders::{ElectionType, TopicElection, elect_leaders as elect};
+    use crate::reassign_partitions::{TopicReassignment, reassign_partitions};
+    use crate::test_cluster::{TestCluster, assigned_topic, directory};
+
+    const BROKER: BrokerId = BrokerId(1);
+
+    /// A topic `t` of one partition, on the brokers 1 and 2 of four.
+    fn cluster() -> TestCluster {
+        let mut cluster = TestCluster::new(&[]).with_brokers(&[1, 2, 3, 4].map(BrokerId));
+        cluster.change_broker(BROKER, |broker| {
+            broker.directories.push(Uuid::from_u128(500))
+        });
+        let topic = assigned_topic(&["t", "1,2"]);
+        cluster
+            .apply(|image, context, random| create_topics(image, context, &[topic], false, random));
+        cluster
+    }
+
+    fn epoch(cluster: &TestCluster) -> BrokerEpoch {
+        cluster.image.cluster.broker(BROKER).unwrap().epoch
+    }
+
+    /// Each word for a partition would be a record, however many words fit in a request.
+    #[test]
+    fn of_several_words_for_one_partition_the_last_one_is_written() {
+        let mut cluster = cluster();
+        let topic_id = cluster.image.topics.id_of("t").unwrap();
+        let place = |directory| DirectoryAssignment {
+            directory,
+            topic_id,
+            partition_id: 0,
+        };
+        let (first, second) = (directory(BROKER), Uuid::from_u128(500));
+        let lost = Uuid::from_u128(7_777);
+        let words = [first, second, lost, first, second].map(place);
+        let at = (BROKER, epoch(&cluster));
+        let decided =
+            assign_replicas_to_directories(&cluster.image, &cluster.context(), at, &words);
+        let decided = decided.unwrap();
+        assert_eq!(decided.response, [ErrorCode::None; 5]);
+        assert_eq!(decided.records.len(), 1);
+        cluster.replay(&decided.records);
+        let partition = cluster.image.topics.partition("t", 0).unwrap();
+        assert_eq!(partition.directory_of(BROKER), Some(second));
+        assert_eq!(partition.leader, BROKER);
+
+        let moved = |ids: &[i32]| Some(ids.iter().copied().map(BrokerId).collect());
+        let topics = ["t", "t"].map(|topic| TopicReassignment {
+            topic: topic.to_owned(),
+            partitions: vec![(0, moved(&[1, 3])), (0, moved(&[1, 4]))],
+        });
+        let decided = reassign_partitions(&cluster.image, &cluster.context(), &topics, true);
+        assert_eq!(decided.records.len(), 1);
+        cluster.replay(&decided.records);
+        let partition = cluster.image.topics.partition("t", 0).unwrap();
+        assert_eq!(partition.adding_replicas, [BrokerId(4)]);
+
+        let led_by_2 = PartitionChange {
+            leader: Some(BrokerId(2)),
+            ..PartitionChange::of(topic_id, 0)
+        };
+        cluster.replay(&[MetadataRecord::PartitionChange(led_by_2)]);
+        let topics = ["t", "t"].map(|topic| TopicElection {
+            topic: topic.to_owned(),
+            partitions: vec![0, 0],
+        });
+        let context = cluster.context();
+        let decided = elect(
+            &cluster.image,
+            &context,
+            ElectionType::Preferred,
+            Some(&topics),
+        );
+        assert_eq!(decided.records.len(), 1);
+        let results = decided.response.into_iter().flat_map(|one| one.partitions);
+        let refused: Vec<bool> = results.map(|(_, result)| result.is_err()).collect();
+        assert_eq!(refused, [false, true, true, true]);
+    }
+
+    #[test]
+    fn no_more_directories_are_cordoned_than_a_broker_has() {
+        let cluster = cluster();
+        let at = (BROKER, epoch(&cluster));
+        let cordon = |count| {
+            let ids: Vec<Uuid> = (0..count).map(Uuid::from_u128).collect();
+            let decided =
+                change_directories(&cluster.image, &cluster.context(), at, &[], Some(&ids));
+            decided.map(|decision| decision.records.len())
+        };
+        assert_eq!(cordon(1_000), Ok(1));
+        let words = "INVALID_REQUEST: 1001 log directories are cordoned; 1000 are the most.";
+        assert_eq!(cordon(1_001).unwrap_err().to_string(), words);
+    }
 }

@@ -9,6 +9,7 @@ use crate::partition_update::{Election, PartitionUpdate};
 use crate::topic_values::TopicValues;
 use metadata::{MetadataImage, MetadataRecord, Partition, PartitionChange, Topic};
 use model::{BrokerId, ErrorCode, TopicPartition};
+use std::collections::BTreeSet;
 
 /// What kind of leader is wanted; the numbers are those of ElectLeaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +47,9 @@ pub struct TopicElection {
     pub partitions: Vec<i32>,
 }
 
-/// Elects leaders of the partitions of `topics` in their order. `None` stands for every partition;
-/// those that need no election are then left out of the results, their topics are not.
+/// Elects leaders of the partitions of `topics` in their order; one that is named again needs no election any more.
+/// `None` stands for every partition; those that need no election are then left out of the results, their topics are
+/// not.
 pub fn elect_leaders(
     image: &MetadataImage,
     context: &ControllerContext<'_>,
@@ -56,10 +58,17 @@ pub fn elect_leaders(
 ) -> Decision<Vec<PartitionResults>> {
     let elections = Elections::new(image, context);
     let mut records = Vec::new();
+    let mut changed = BTreeSet::new();
     let mut elect = |topic: &str, partition: i32| {
         let at = TopicPartition::new(topic, partition);
         let elected = elections.elect_by_name(&at, election);
-        let result = elected.map(|change| records.push(MetadataRecord::PartitionChange(change)));
+        let result = elected.and_then(|change| match changed.insert(at) {
+            true => {
+                records.push(MetadataRecord::PartitionChange(change));
+                Ok(())
+            }
+            false => Err(ApiError::with_default_message(ErrorCode::ElectionNotNeeded)),
+        });
         (partition, result)
     };
     let results = match topics {

@@ -47,6 +47,7 @@ pub mod update_features;
 pub mod topic_name;
 
 mod assignment;
+mod last_word;
 mod placement;
 mod registration_size;
 

@@ -12,6 +12,7 @@
 use crate::assignment::check_assignment;
 use crate::context::ControllerContext;
 use crate::decision::{ApiError, Decision, PartitionResults};
+use crate::last_word::last_words;
 use crate::partition_update::{Election, PartitionUpdate};
 use crate::topic_values::TopicValues;
 use metadata::{MetadataImage, MetadataRecord, Partition, PartitionChange, Topic};
@@ -37,8 +38,8 @@ pub struct OngoingReassignments {
     pub partitions: Vec<(i32, Arc<Partition>)>,
 }
 
-/// Starts and takes back reassignments (KIP-455). Without `allows_other_counts` a partition keeps
-/// as many replicas as it has (KIP-860).
+/// Starts and takes back reassignments (KIP-455); of several for one partition the last one counts. Without
+/// `allows_other_counts` a partition keeps as many replicas as it has (KIP-860).
 pub fn reassign_partitions(
     image: &MetadataImage,
     context: &ControllerContext<'_>,
@@ -51,13 +52,21 @@ pub fn reassign_partitions(
         allows_other_counts,
     };
     let mut records = Vec::new();
+    let words = topics.iter().flat_map(|one| {
+        let ids = one.partitions.iter().map(|(id, _)| *id);
+        ids.map(move |id| (&*one.topic, id))
+    });
+    let mut are_last = last_words(words).into_iter();
     let results = topics
         .iter()
         .map(|TopicReassignment { topic, partitions }| {
             let partitions = partitions.iter().map(|(id, replicas)| {
                 let changed = reassignments.change(topic, *id, replicas.as_deref());
-                let change = changed
-                    .map(|change| records.extend(change.map(MetadataRecord::PartitionChange)));
+                let is_last = are_last.next().unwrap_or(true);
+                let change = changed.map(|change| {
+                    let change = change.filter(|_| is_last);
+                    records.extend(change.map(MetadataRecord::PartitionChange));
+                });
                 (*id, change)
             });
             PartitionResults {

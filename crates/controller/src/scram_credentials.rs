@@ -13,6 +13,8 @@ use std::fmt;
 
 const ITERATIONS_MIN: i32 = 4096;
 const ITERATIONS_MAX: i32 = 16384;
+/// Longer than any salt: every node keeps it, and every snapshot has it.
+const SALT_BYTES_MAX: usize = 4096;
 
 /// A credential that shall be set.
 #[derive(Clone, PartialEq, Eq)]
@@ -109,6 +111,9 @@ fn upsertion(upsertion: &ScramUpsertion) -> Result<MetadataRecord, ApiError> {
     }
     if upsertion.iterations > ITERATIONS_MAX {
         return Err(unacceptable("Too many iterations"));
+    }
+    if upsertion.salt.len() > SALT_BYTES_MAX {
+        return Err(unacceptable("The salt is too long"));
     }
     if upsertion.salted_password.is_empty() {
         // Java has no key of this length.

@@ -98,12 +98,17 @@ fn what_is_wrong_is_refused() {
         salted_password: Vec::new(),
         ..upsert("keyless", 1)
     };
+    let salty = ScramUpsertion {
+        salt: vec![0; 4097],
+        ..upsert("salty", 1)
+    };
     let refused = alter(
         &mut cluster,
         &[key("nobody", 1), key("twice", 9)],
         &[
             few,
             many,
+            salty,
             keyless,
             upsert("", 1),
             upsert("unknown", 3),
@@ -121,6 +126,7 @@ fn what_is_wrong_is_refused() {
              processing the request.",
             "many UNACCEPTABLE_CREDENTIAL: Too many iterations",
             "nobody RESOURCE_NOT_FOUND: Attempt to delete a user credential that does not exist",
+            "salty UNACCEPTABLE_CREDENTIAL: The salt is too long",
             "twice UNSUPPORTED_SASL_MECHANISM: Unknown SCRAM mechanism",
             "twin DUPLICATE_RESOURCE: A user credential cannot be altered twice in the same request",
             "unknown UNSUPPORTED_SASL_MECHANISM: Unknown SCRAM mechanism",
