@@ -17,6 +17,7 @@ mod coordinator;
 mod error;
 mod fetcher;
 mod fetching;
+mod group_membership_operation;
 mod group_metadata;
 mod heartbeat_membership;
 mod heartbeating;
@@ -39,6 +40,7 @@ pub use assignors::{
 };
 pub use config::{ConsumerConfig, GroupProtocol, IsolationLevel};
 pub use fetcher::OffsetReset;
+pub use group_membership_operation::GroupMembershipOperation;
 pub use group_metadata::{GroupMembership, GroupMetadata};
 pub use offsets::{CommittedOffset, OffsetAndTimestamp, Offsets};
 pub use partition_streams::{PartitionStream, PartitionStreams};
@@ -231,7 +233,8 @@ impl Consumer {
         let deadline = self.shared.api_deadline();
         let ending = rebalance::Ending(self);
         let ended = ending.0.give_up_all(deadline).await;
-        ending.0.leave(deadline).await;
+        let operation = GroupMembershipOperation::Default;
+        ending.0.leave(operation, deadline).await;
         drop(ending);
         ended
     }
@@ -726,11 +729,25 @@ impl Consumer {
     ///
     /// # Errors
     /// What the commit meets until `timeout`; the consumer is closed all the same.
-    pub async fn close(mut self, timeout: Duration) -> Result<(), Error> {
+    pub async fn close(self, timeout: Duration) -> Result<(), Error> {
+        let operation = GroupMembershipOperation::Default;
+        // Or the future would be larger than what it calls.
+        Box::pin(self.close_with(operation, timeout)).await
+    }
+
+    /// As `close`, and does this with the membership in the group (KIP-1092).
+    ///
+    /// # Errors
+    /// As `close`.
+    pub async fn close_with(
+        mut self,
+        operation: GroupMembershipOperation,
+        timeout: Duration,
+    ) -> Result<(), Error> {
         let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
         let deadline = Deadline::after_ms(timeout_ms, "the timeout of close");
         let ended = self.give_up_all(deadline).await;
-        self.leave(deadline).await;
+        self.leave(operation, deadline).await;
         ended
     }
 }

@@ -20,6 +20,7 @@ pub(crate) use protocol::{Assignment, ConsumerGroup, Protocol};
 pub(crate) use streams::{StreamsGroup, StreamsNews};
 
 use self::anew::Anew;
+use super::GroupMembershipOperation;
 use super::membership::Event;
 use model::{BrokerId, ErrorCode, TopicPartition, Uuid};
 use std::collections::{BTreeSet, VecDeque};
@@ -137,6 +138,8 @@ pub(crate) struct HeartbeatMembership<P: Protocol = ConsumerGroup> {
     begins_again: bool,
     /// When it may do so next.
     anew: Anew,
+    /// Does not come back, although it is a static member.
+    leaves_for_good: bool,
     has_request_in_flight: bool,
     events: VecDeque<Event>,
     has_event_out: bool,
@@ -184,6 +187,7 @@ impl<P: Protocol> HeartbeatMembership<P> {
             has_lost_answer: false,
             begins_again: false,
             anew: Anew::default(),
+            leaves_for_good: false,
             has_request_in_flight: false,
             events: VecDeque::new(),
             has_event_out: false,
@@ -203,6 +207,7 @@ impl<P: Protocol> HeartbeatMembership<P> {
             return;
         }
         self.interest = Some(interest);
+        self.leaves_for_good = false;
         if matches!(
             self.phase,
             Phase::Failed(_) | Phase::Leaving { has_left: true }
@@ -212,9 +217,12 @@ impl<P: Protocol> HeartbeatMembership<P> {
     }
 
     /// Leaves the group for good, or until the next subscription. What is owned is revoked by the
-    /// caller beforehand: there are no more events.
-    pub(crate) fn leave(&mut self) {
-        let has_left = !self.can_leave();
+    /// caller beforehand: there are no more events. By default a static member goes away for a while.
+    pub(crate) fn leave(&mut self, operation: GroupMembershipOperation) {
+        let is_static = self.settings.group_instance_id.is_some();
+        let is_told = is_static || operation != GroupMembershipOperation::RemainInGroup;
+        let has_left = !(is_told && self.can_leave());
+        self.leaves_for_good = operation == GroupMembershipOperation::LeaveGroup;
         self.interest = None;
         self.forget_assignment();
         self.events.clear();
@@ -431,10 +439,10 @@ impl<P: Protocol> HeartbeatMembership<P> {
     }
 
     fn last_heartbeat(&self) -> Heartbeat<P> {
-        let is_static = self.settings.group_instance_id.is_some();
+        let comes_back = self.settings.group_instance_id.is_some() && !self.leaves_for_good;
         Heartbeat {
             member_id: self.member_id.clone(),
-            member_epoch: if is_static {
+            member_epoch: if comes_back {
                 LEAVE_STATIC_EPOCH
             } else {
                 LEAVE_EPOCH

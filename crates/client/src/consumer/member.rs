@@ -1,5 +1,6 @@
 //! A member of a group by whichever protocol its consumer is set to.
 
+use super::GroupMembershipOperation;
 use super::heartbeat_membership::{HeartbeatMembership, Interest, StreamsGroup};
 use super::membership::{Event, Membership};
 use model::ErrorCode;
@@ -46,8 +47,8 @@ impl Member {
     }
 
     /// Leaves the group; see the memberships.
-    pub(super) fn leave(&mut self) {
-        either!(self, member => member.leave());
+    pub(super) fn leave(&mut self, operation: GroupMembershipOperation) {
+        either!(self, member => member.leave(operation));
     }
 
     /// The application has polled: it lives. Returns whether the member that had left because it did not

@@ -15,6 +15,7 @@ mod request;
 pub(crate) use answer::{JoinAnswer, JoinedMember, Response};
 pub(crate) use request::{GroupRequest, JoinRequest, SyncRequest};
 
+use super::GroupMembershipOperation;
 use super::assignors::{self, Assignor, Subscription, Topics, protocol};
 use super::streams_group::{StreamsStatus, StreamsTasks};
 use model::{BrokerId, ErrorCode, TopicPartition};
@@ -158,23 +159,30 @@ impl Membership {
     }
 
     /// Leaves the group for good, or until the next subscription. What is owned is revoked by the
-    /// caller beforehand: there are no more events. A static member stays for its session.
-    pub(crate) fn leave(&mut self) {
+    /// caller beforehand: there are no more events.
+    pub(crate) fn leave(&mut self, operation: GroupMembershipOperation) {
         self.topics = None;
         self.events.clear();
         self.has_event_out = false;
         self.owned.clear();
-        self.phase = Phase::Leaving {
-            has_left: !self.can_leave(),
+        let leaves = match operation {
+            GroupMembershipOperation::Default => self.can_leave(),
+            GroupMembershipOperation::LeaveGroup => self.is_member(),
+            GroupMembershipOperation::RemainInGroup => false,
         };
+        self.phase = Phase::Leaving { has_left: !leaves };
         // The answer to a request in flight does not matter any more: its caller drops it.
         self.has_request_in_flight = false;
         self.next_attempt_ms = i64::MIN;
     }
 
+    /// A static member stays for its session.
     fn can_leave(&self) -> bool {
-        let is_static = self.settings.group_instance_id.is_some();
-        !is_static && !self.member_id.is_empty() && self.coordinator.is_some()
+        self.settings.group_instance_id.is_none() && self.is_member()
+    }
+
+    fn is_member(&self) -> bool {
+        !self.member_id.is_empty() && self.coordinator.is_some()
     }
 
     /// The application has polled: it lives. Returns whether the member that had left because it did not

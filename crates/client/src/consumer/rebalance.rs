@@ -5,7 +5,7 @@ use super::membership::Event;
 use super::offsets::{Commit, Offsets};
 use super::shared::Subscription;
 use super::streams_group::StreamsListener;
-use super::{Consumer, joining};
+use super::{Consumer, GroupMembershipOperation, joining};
 use crate::Error;
 use crate::cluster::Deadline;
 use crate::transport::BoxFuture;
@@ -127,7 +127,7 @@ impl Drop for Ending<'_> {
         state.subscription = Subscription::None;
         state.last_member = None;
         drop(state);
-        consumer.begin_to_leave();
+        consumer.begin_to_leave(GroupMembershipOperation::Default);
         consumer.serve_membership();
         consumer.shared.want_topics();
     }
@@ -343,18 +343,18 @@ impl Consumer {
     }
 
     /// Leaves the group, as far as the coordinator can be reached in time.
-    pub(super) async fn leave(&mut self, deadline: Deadline) {
-        self.begin_to_leave();
+    pub(super) async fn leave(&mut self, operation: GroupMembershipOperation, deadline: Deadline) {
+        self.begin_to_leave(operation);
         let _ = deadline.bound(joining::step(&self.shared)).await;
         self.serve_membership();
     }
 
     /// Makes the member one that leaves. What its task has asked for does not matter any more.
-    fn begin_to_leave(&mut self) {
+    fn begin_to_leave(&mut self, operation: GroupMembershipOperation) {
         self.tasks[1].abort();
         self.interrupted_event = None;
         if let Some(membership) = self.shared.state.lock().membership.as_mut() {
-            membership.leave();
+            membership.leave(operation);
         }
     }
 

@@ -1,5 +1,6 @@
 //! A member by script: each line tells it something, and what it asks and what the application hears is written behind.
 
+use super::super::GroupMembershipOperation;
 use super::super::membership::Event;
 use super::{
     Heartbeat, HeartbeatAnswer, HeartbeatMembership, HeartbeatSettings, MemberRequest, Protocol,
@@ -47,7 +48,9 @@ pub(super) fn check<P: Scripted>(
             ["poll"] => {
                 member.handle_application_poll(now_ms);
             }
-            ["leave"] => member.leave(),
+            ["leave"] => member.leave(GroupMembershipOperation::Default),
+            ["leave", "for-good"] => member.leave(GroupMembershipOperation::LeaveGroup),
+            ["remain"] => member.leave(GroupMembershipOperation::RemainInGroup),
             ["wait", ms] => now_ms += ms.parse::<i64>().expect("a number"),
             _ => P::play(&mut member, &words, now_ms),
         }

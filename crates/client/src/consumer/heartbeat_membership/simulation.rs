@@ -327,7 +327,7 @@ impl<P: Simulated> World<P> {
             return;
         };
         self.owners.retain(|_, owner| *owner != index);
-        member.leave();
+        member.leave(GroupMembershipOperation::Default);
         if let Some(MemberRequest::Heartbeat(beat)) = member.poll_request(self.now_ms) {
             assert!(beat.member_epoch < JOIN_EPOCH);
             let _answer = self.coordinator.heartbeat(&beat, &mut self.random);

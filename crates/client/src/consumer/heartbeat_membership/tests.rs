@@ -232,6 +232,59 @@ fn a_static_member_goes_away_for_a_while() {
 }
 
 #[test]
+fn who_is_closed_leaves_or_remains_as_it_is_told() {
+    let static_one = HeartbeatSettings {
+        group_instance_id: Some("one".to_owned()),
+        remote_assignor: None,
+        rack_id: None,
+        ..dynamic()
+    };
+    check(
+        dynamic(),
+        "subscribe t
+         found
+         assign 1 0
+         remain
+         wait 100000",
+        expect![[r#"
+            subscribe t -> find
+            found -> epoch 0 timeout=60000 assignor=range rack=here interest=Topics({"t"}) owned=[]
+            assign 1 0
+            remain
+            wait 100000
+        "#]],
+    );
+    check(
+        static_one.clone(),
+        "subscribe t
+         found
+         assign 1 0
+         remain",
+        expect![[r#"
+            subscribe t -> find
+            found -> epoch 0 instance=one timeout=60000 interest=Topics({"t"}) owned=[]
+            assign 1 0
+            remain -> epoch -2 instance=one
+        "#]],
+    );
+    check(
+        static_one,
+        "subscribe t
+         found
+         assign 1 0
+         leave for-good
+         ok -1",
+        expect![[r#"
+            subscribe t -> find
+            found -> epoch 0 instance=one timeout=60000 interest=Topics({"t"}) owned=[]
+            assign 1 0
+            leave for-good -> epoch -1 instance=one
+            ok -1
+        "#]],
+    );
+}
+
+#[test]
 fn an_application_that_does_not_poll_is_out_until_it_does() {
     check(
         dynamic(),

@@ -1,6 +1,7 @@
 //! Several members against the coordinator's own state machine, in any order of requests, answers
 //! and polls: no partition has two owners at a time, and in the end each has one.
 
+use super::super::GroupMembershipOperation;
 use super::super::assignors::{Assignor, Topics};
 use super::{
     Event, GroupRequest, JoinAnswer, JoinRequest, JoinedMember, Membership, MembershipSettings,
@@ -87,7 +88,7 @@ impl Simulation {
     fn leave(&mut self, index: usize) {
         if let Some(member) = &mut self.members[index] {
             self.owners.retain(|_, owner| *owner != index);
-            member.leave();
+            member.leave(GroupMembershipOperation::Default);
             self.parked.retain(|_, owner| *owner != index);
             self.inbox[index].clear();
             self.request(index);

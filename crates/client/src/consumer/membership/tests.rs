@@ -92,7 +92,11 @@ impl Script {
                 self.member.handle_application_poll(now_ms);
             }
             "done" => self.member.handle_event_done(),
-            "leave" => self.member.leave(),
+            "leave" => self.member.leave(match rest {
+                "for-good" => GroupMembershipOperation::LeaveGroup,
+                _ => GroupMembershipOperation::Default,
+            }),
+            "remain" => self.member.leave(GroupMembershipOperation::RemainInGroup),
             "fails" => self.member.handle_failure(now_ms),
             "changed" => self.member.handle_topics(&topics(rest)),
             "commit-refused" => {
@@ -422,6 +426,34 @@ fn leaving_tells_the_coordinator_unless_the_member_is_static() {
         synced t-0
           assigned t-0
         leave
+    "#]]);
+}
+
+#[test]
+fn who_is_closed_leaves_or_remains_as_it_is_told() {
+    check(&expect![[r#"
+        subscribe t
+          > FindCoordinator
+        coordinator 1
+          > join range [t] owned [] of -1
+        joined 1 range
+          > sync
+        synced t-0
+          assigned t-0
+        remain
+        tick 100000
+        static one
+        subscribe t
+          > FindCoordinator
+        coordinator 1
+          > join range [t] owned [] of -1
+        joined 1 range
+          > sync
+        synced t-0
+          assigned t-0
+        leave for-good
+          > Leave { reason: "the consumer leaves" }
+        left
     "#]]);
 }
 
