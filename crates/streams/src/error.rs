@@ -123,6 +123,12 @@ pub enum StreamsError {
     /// up, and the thread begins again.
     #[error("the thread's tasks have to begin again: {0}")]
     TaskCorrupted(String),
+    /// A member of the group has asked for the end of all instances.
+    #[error("a member of the application has asked for the end of all its instances")]
+    ShutdownRequested,
+    /// Why an instance has ended, which stays known to it.
+    #[error(transparent)]
+    Ended(Arc<Self>),
     /// Something that does not belong to one record.
     #[error("{0}")]
     Other(String),

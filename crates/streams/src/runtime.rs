@@ -1,11 +1,12 @@
 //! Running a topology against a cluster: threads, each with a consumer, a producer and the tasks that it was given.
 //!
 //! ```text
-//!   KafkaStreams ── start() ── StreamThread (an OS thread each)
-//!       │ state, errors           │ preparation: one of them makes the internal topics, all wait for that
-//!       │ store(), query()        │ worker: poll ─> tasks ─> produced records ─> producer
-//!       │ metrics()               │ restore: changelogs ─> stores; standbys follow theirs
-//!       └ close()                 └ commit: flush, offsets (or a transaction)
+//!   KafkaStreams ── start() ── instance ── StreamThread (an OS thread each)
+//!       │ state, errors            │           │ preparation: one of them makes the internal topics, all wait for that
+//!       │ store(), query()         │           │ worker: poll ─> tasks ─> produced records ─> producer
+//!       │ metrics()                │           │ restore: changelogs ─> stores; standbys follow theirs
+//!       └ close()                  │           └ commit: flush, offsets (or a transaction)
+//!                                  └ lifecycle: where the instance and its threads stand, and who is to begin or end
 //! ```
 //!
 //! Invariants:
@@ -15,14 +16,19 @@
 //! - One process at a time uses a state directory.
 
 mod clock;
+mod close_options;
 mod config;
 mod directory;
+mod ends;
 mod global;
 mod inbox;
+mod instance;
 mod kafka_streams;
 mod kept;
+mod lifecycle;
 mod listeners;
 mod living;
+mod local_state;
 mod member;
 mod metadata;
 mod metrics;
@@ -49,9 +55,12 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
+pub use close_options::{CloseOptions, GroupMembershipOperation};
 pub use config::{GroupProtocol, ProcessingGuarantee, StreamsConfig};
-pub use kafka_streams::{KafkaStreams, State};
+pub use kafka_streams::KafkaStreams;
+pub use lifecycle::{State, StreamThreadExceptionResponse, ThreadState};
 pub use listeners::{StandbyUpdateListener, StateRestoreListener, SuspendReason};
+pub use local_state::{LagInfo, TaskMetadata, ThreadMetadata};
 pub use metadata::{HostInfo, KeyQueryMetadata, StreamsMetadata};
 pub use metrics::{Metric, MetricName, MetricValue, RecordingLevel, StreamsMetrics};
 pub use queries::{InvalidStateStore, Queryable, QueryableStore};

@@ -3,9 +3,10 @@
 //!
 //! `BOOTSTRAP STATE_DIR GUARANTEE PROTOCOL`. The line `running` of standard input is answered by `done` once it runs,
 //! or by what keeps it from that. `shut-down-application` asks all instances to end; `ended` is answered once this one
-//! has. It ends in order when standard input does.
+//! has, which is the end then. It ends in order when standard input does.
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, bail};
+use riverrun_streams::StreamsError;
 use riverrun_streams::dsl::{Materialized, StreamsBuilder};
 use riverrun_streams::runtime::{
     GroupProtocol, KafkaStreams, ProcessingGuarantee, State, StreamsConfig,
@@ -60,12 +61,20 @@ pub(super) fn run(mut arguments: impl Iterator<Item = String>) -> Result<()> {
                 streams.shut_down_application();
                 println!("done");
             }
+            // Who asked hears of it by way of the group, too.
             "ended" => {
-                while streams.state() != State::NotRunning {
-                    ensure!(streams.errors().is_empty(), "{:?}", streams.errors());
+                while !streams.state().has_completed_shutdown() {
                     std::thread::sleep(Duration::from_millis(20));
                 }
-                println!("done");
+                match streams.close() {
+                    Err(StreamsError::Ended(why))
+                        if matches!(*why, StreamsError::ShutdownRequested) =>
+                    {
+                        println!("done");
+                        return Ok(());
+                    }
+                    other => bail!("{:?}: {other:?}", streams.state()),
+                }
             }
             other => println!("no command `{other}`"),
         }

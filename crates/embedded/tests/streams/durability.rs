@@ -180,7 +180,10 @@ fn until(what: &str, mut is_so: impl FnMut() -> Result<bool, Error>) -> Result<(
 }
 
 /// Asks for a while whether it stays so.
-fn stays(what: &str, mut is_so: impl FnMut() -> Result<bool, Error>) -> Result<(), Error> {
+pub(crate) fn stays(
+    what: &str,
+    mut is_so: impl FnMut() -> Result<bool, Error>,
+) -> Result<(), Error> {
     let deadline = Instant::now() + A_WHILE;
     while Instant::now() < deadline {
         if !is_so()? {

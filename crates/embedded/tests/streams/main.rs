@@ -4,6 +4,7 @@ mod durability;
 mod emission;
 mod global_tables;
 mod harness;
+mod lifecycle;
 mod locations;
 mod metrics;
 mod patterns;

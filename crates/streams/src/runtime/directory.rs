@@ -34,6 +34,21 @@ impl StateDirectory {
         Ok(Self { path, _lock: lock })
     }
 
+    /// Removes what tasks and global stores have kept, if there is such a directory.
+    ///
+    /// # Errors
+    /// Another process uses it, or it cannot be written.
+    pub(super) fn clean(state_dir: &Path, application_id: &str) -> Result<(), StreamsError> {
+        if !state_dir.join(application_id).exists() {
+            return Ok(());
+        }
+        let directory = Self::open(state_dir, application_id)?;
+        for task in directory.tasks() {
+            directory.wipe(task)?;
+        }
+        directory.wipe_globals()
+    }
+
     /// The id of this process, which is the one of the process before that used the directory.
     pub(super) fn process_id(&self) -> Result<ProcessId, StreamsError> {
         let mut new = [0; 16];
@@ -158,6 +173,32 @@ mod tests {
     use super::*;
 
     type Error = Box<dyn std::error::Error>;
+
+    #[test]
+    fn what_is_kept_is_cleaned_up_unless_somebody_uses_it() -> Result<(), Error> {
+        let state = trials::directory();
+        StateDirectory::clean(state.path(), "app")?;
+        assert!(!state.path().join("app").exists());
+        let directory = StateDirectory::open(state.path(), "app")?;
+        let task = TaskId {
+            subtopology: 1,
+            partition: 2,
+        };
+        let process_id = directory.process_id()?;
+        let kept = [directory.of_task(task), directory.of_globals()];
+        for path in &kept {
+            std::fs::create_dir_all(path.join("stores"))?;
+        }
+        let refused = StateDirectory::clean(state.path(), "app").err();
+        assert!(refused.is_some_and(|error| error.to_string().contains("another process")));
+        assert!(kept.iter().all(|path| path.exists()));
+        drop(directory);
+        StateDirectory::clean(state.path(), "app")?;
+        assert!(!kept.iter().any(|path| path.exists()));
+        let directory = StateDirectory::open(state.path(), "app")?;
+        assert_eq!(directory.process_id()?, process_id);
+        Ok(())
+    }
 
     #[test]
     fn a_task_is_wiped_at_once() -> Result<(), Error> {

@@ -6,7 +6,8 @@
 use super::StreamsConfig;
 use super::clock::now_ms;
 use super::directory::StateDirectory;
-use super::kafka_streams::{State, client_error};
+use super::kafka_streams::client_error;
+use super::lifecycle::ThreadState;
 use super::output::topic_partition;
 use super::patience::{Patience, Progress};
 use super::preparation::Preparation;
@@ -34,8 +35,6 @@ pub(super) const GLOBAL: TaskId = TaskId {
 
 /// What the global thread is started with.
 pub(super) struct GlobalSetup {
-    /// Its place among the states of the threads.
-    pub(super) index: usize,
     /// With which the names of the instance's threads and clients begin.
     pub(super) client_id: Arc<str>,
     pub(super) topology: Arc<Topology>,
@@ -62,10 +61,12 @@ struct Filled {
 }
 
 /// Runs until every stream thread has ended, or the instance is asked to end before they are started. `restored` hears
-/// when the stores have what their topics had, or why they will not.
-pub(super) fn run(setup: GlobalSetup, restored: &mpsc::Sender<Result<(), StreamsError>>) {
-    let shared = Arc::clone(&setup.shared);
-    let index = setup.index;
+/// when the stores have what their topics had, or why they will not; `fail` hears what goes wrong afterwards.
+pub(super) fn run(
+    setup: GlobalSetup,
+    restored: &mpsc::Sender<Result<(), StreamsError>>,
+    fail: &dyn Fn(StreamsError),
+) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -77,18 +78,13 @@ pub(super) fn run(setup: GlobalSetup, restored: &mpsc::Sender<Result<(), Streams
         ))),
     };
     match ended {
+        Err(error) if is_restored => fail(error),
+        Ok(()) if is_restored => {}
+        // Who started the thread waits for this.
+        Err(error) => drop(restored.send(Err(error))),
         Ok(()) => {
-            shared.set(index, State::NotRunning);
-            if !is_restored {
-                let words = "the instance was asked to end before its global stores were filled";
-                let _ = restored.send(Err(StreamsError::Other(words.to_owned())));
-            }
-        }
-        Err(error) if is_restored => shared.fail(index, error),
-        Err(error) => {
-            shared.set(index, State::Error);
-            // Who started the thread waits for this.
-            let _ = restored.send(Err(error));
+            let words = "the instance was asked to end before its global stores were filled";
+            let _ = restored.send(Err(StreamsError::Other(words.to_owned())));
         }
     }
 }
@@ -238,7 +234,7 @@ impl GlobalThread {
         }
         self.commit()?;
         *is_restored = true;
-        shared.set(self.setup.index, State::Running);
+        shared.update(|lifecycle| lifecycle.stand_global(ThreadState::Running));
         // Who started the thread may have given up; then it is asked to end.
         let _ = restored.send(Ok(()));
         self.follow().await
@@ -515,11 +511,10 @@ mod tests {
         let config = Arc::new(config);
         let topics = Arc::new(ApplicationTopics::of(&topology, &config)?);
         let shared: Arc<Shared> = Arc::default();
-        shared.begin(0, 1);
+        shared.update(|lifecycle| lifecycle.start(0, true));
         let preparation = Preparation::new(&topics, &config, &shared);
         preparation.tell(BTreeMap::from([(Arc::from("users"), 1)]));
         Ok(GlobalSetup {
-            index: 0,
             client_id: Arc::from("app"),
             topology,
             preparation: Arc::new(preparation),

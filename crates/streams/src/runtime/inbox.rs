@@ -93,6 +93,29 @@ impl Inbox {
     }
 }
 
+/// Where questions are left for each stream thread of an instance.
+#[derive(Default)]
+pub(super) struct Inboxes(Mutex<BTreeMap<usize, Arc<Inbox>>>);
+
+impl Inboxes {
+    /// That of a thread that is about to be started.
+    pub(super) fn open(&self, thread: usize) -> Arc<Inbox> {
+        let inbox: Arc<Inbox> = Arc::default();
+        self.0.lock().insert(thread, Arc::clone(&inbox));
+        inbox
+    }
+
+    /// A thread has ended.
+    pub(super) fn close(&self, thread: usize) {
+        self.0.lock().remove(&thread);
+    }
+
+    /// Those of the threads that run.
+    pub(super) fn all(&self) -> Vec<Arc<Inbox>> {
+        self.0.lock().values().cloned().collect()
+    }
+}
+
 /// Held by the thread that answers: whichever way it ends, nobody waits for it any longer.
 pub(super) struct Answering(Arc<Inbox>);
 

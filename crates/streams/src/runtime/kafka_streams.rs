@@ -1,19 +1,19 @@
 //! `KafkaStreams`: an instance of an application.
 
+use super::close_options::CloseOptions;
 use super::directory::StateDirectory;
-use super::global::{self, GlobalSetup};
-use super::inbox::Inbox;
-use super::kept::note_kept;
+use super::ends::end_offsets;
+use super::inbox::Inboxes;
+use super::instance::{Instance, Parts};
+use super::lifecycle::{Lifecycle, State, StreamThreadExceptionResponse};
 use super::listeners::{Listeners, StandbyUpdateListener, StateRestoreListener};
-use super::living::{Alive, Living};
-use super::metadata::{Hosts, Located};
+use super::living::Living;
+use super::local_state::{LagInfo, LocalBoards, ThreadMetadata};
+use super::metadata::Located;
 use super::metrics::{Registry, StreamsMetrics};
 use super::preparation::Preparation;
-use super::process_id::ProcessId;
 use super::queries::{InvalidStateStore, Queried, QueryableStore};
 use super::shared::Shared;
-use super::task_registry::TaskRegistry;
-use super::thread::{StreamThread, ThreadSetup};
 use super::topics::ApplicationTopics;
 use super::{GroupProtocol, StreamsConfig};
 use crate::error::StreamsError;
@@ -22,29 +22,11 @@ use crate::topology::Topology;
 use parking_lot::Mutex;
 use riverrun_client::ErrorCode;
 use std::any::Any;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock, mpsc};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
-
-/// Where an instance stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// Not started.
-    Created,
-    /// Some thread waits for its tasks, or restores their stores.
-    Rebalancing,
-    /// Every thread processes.
-    Running,
-    /// It is being closed.
-    PendingShutdown,
-    /// It is closed.
-    NotRunning,
-    /// A thread has failed; `KafkaStreams::errors` says why.
-    Error,
-}
 
 /// An instance of an application: it runs a topology, with others of the same `application.id`.
 ///
@@ -75,28 +57,11 @@ pub struct KafkaStreams {
     living: Arc<Living>,
 }
 
-/// What others ask of an instance that is started.
+/// An instance that is started, and what others ask of it.
 struct Started {
+    instance: Arc<Instance>,
     queried: Queried,
     located: Located,
-    metrics: StreamsMetrics,
-}
-
-/// What the threads of an instance share.
-struct Parts {
-    topics: Arc<ApplicationTopics>,
-    preparation: Arc<Preparation>,
-    directory: Arc<StateDirectory>,
-    process_id: ProcessId,
-    client_id: Arc<str>,
-    hosts: Arc<Hosts>,
-    global_rows: SharedRows,
-    metrics: Arc<Registry>,
-    registry: Arc<TaskRegistry>,
-}
-
-fn thread_name(client_id: &str, index: usize) -> Arc<str> {
-    Arc::from(format!("{client_id}-StreamThread-{}", index + 1))
 }
 
 impl fmt::Debug for KafkaStreams {
@@ -126,6 +91,16 @@ impl KafkaStreams {
     /// one at a time. Stream threads call it, so it must not wait.
     pub fn set_state_listener(&self, listener: impl Fn(State, State) + Send + Sync + 'static) {
         self.shared.listen(Arc::new(listener));
+    }
+
+    /// Asks `handler` what an error or a panic of a thread leads to (KIP-671): one that no other handler decides about.
+    /// The thread that has failed calls it, and closes its tasks afterwards. Without a handler, and if it panics, the
+    /// instance ends: [`StreamThreadExceptionResponse::ShutdownClient`].
+    pub fn set_uncaught_exception_handler(
+        &self,
+        handler: impl Fn(&StreamsError) -> StreamThreadExceptionResponse + Send + Sync + 'static,
+    ) {
+        self.shared.handle_errors(Arc::new(handler));
     }
 
     /// Tells a listener how stores of active tasks are restored; before the start.
@@ -171,84 +146,49 @@ impl KafkaStreams {
             false => self.config.num_stream_threads,
         };
         let has_global_thread = !topics.globals.is_empty();
-        let (parts, inboxes) = self.parts(&topics, directory, count)?;
-        self.shared.begin(count, usize::from(has_global_thread));
-        let mut unstarted = (0..count + usize::from(has_global_thread)).collect();
-        let started = self.start_threads(&parts, inboxes, &mut unstarted);
-        if started.is_err() {
-            // Those that run end.
-            self.shared.end();
-            self.shared.give_up(unstarted);
+        let opened = self.open(topics, directory)?;
+        let instance = Arc::clone(&opened.instance);
+        self.started.get_or_init(|| opened);
+        if !self
+            .shared
+            .update(|lifecycle| lifecycle.start(count, has_global_thread))
+        {
+            instance.parts.lock().take();
+            return Err(StreamsError::Other(
+                "the instance was asked to end before it was started".to_owned(),
+            ));
         }
-        started
+        instance.start(count, has_global_thread)
     }
 
-    /// Starts a thread for each inbox, and the global one if it is to be started.
-    fn start_threads(
+    /// What the threads share, and what others ask of them.
+    fn open(
         &self,
-        parts: &Parts,
-        inboxes: Vec<Arc<Inbox>>,
-        unstarted: &mut BTreeSet<usize>,
-    ) -> Result<(), StreamsError> {
-        let count = inboxes.len();
-        if unstarted.contains(&count) {
-            let setup = GlobalSetup {
-                index: count,
-                client_id: Arc::clone(&parts.client_id),
-                topology: Arc::clone(&self.topology),
-                config: Arc::clone(&self.config),
-                preparation: Arc::clone(&parts.preparation),
-                directory: Arc::clone(&parts.directory),
-                shared: Arc::clone(&self.shared),
-                rows: parts.global_rows.clone(),
-            };
-            self.start_global_thread(setup, unstarted)?;
-        }
-        for (index, inbox) in inboxes.into_iter().enumerate() {
-            let setup = self.thread_setup(parts, index, inbox);
-            if index == 0 {
-                note_kept(&setup);
-            }
-            let shared = Arc::clone(&self.shared);
-            let thread = named(setup.name.to_string());
-            let run = move || StreamThread::run(setup);
-            spawn(thread, (shared, index), self.living.enter(), run)?;
-            unstarted.remove(&index);
-        }
-        Ok(())
-    }
-
-    /// What `count` stream threads are to share, and where queries are left for each of them.
-    fn parts(
-        &self,
-        topics: &Arc<ApplicationTopics>,
+        topics: Arc<ApplicationTopics>,
         directory: StateDirectory,
-        count: usize,
-    ) -> Result<(Parts, Vec<Arc<Inbox>>), StreamsError> {
+    ) -> Result<Started, StreamsError> {
         let process_id = directory.process_id()?;
         let client_id: Arc<str> = Arc::from(self.config.client_id(process_id));
         let parts = Parts {
-            topics: Arc::clone(topics),
-            preparation: Arc::new(Preparation::new(topics, &self.config, &self.shared)),
+            preparation: Arc::new(Preparation::new(&topics, &self.config, &self.shared)),
+            topics,
             directory: Arc::new(directory),
             process_id,
             hosts: Arc::default(),
             global_rows: SharedRows::default(),
-            metrics: Arc::new(Registry::new(
-                &client_id,
-                process_id.to_string(),
-                (&self.topology, &self.config, &self.shared),
-                (0..count).map(|index| thread_name(&client_id, index)),
-            )),
             registry: Arc::default(),
-            client_id,
         };
-        let inboxes: Vec<Arc<Inbox>> = (0..count).map(|_| Arc::default()).collect();
-        self.started.get_or_init(|| Started {
+        let metrics = Registry::new(
+            &client_id,
+            process_id.to_string(),
+            (&self.topology, &self.config, &self.shared),
+        );
+        let inboxes: Arc<Inboxes> = Arc::default();
+        Ok(Started {
             queried: Queried {
                 topology: Arc::clone(&self.topology),
                 application_id: Arc::from(self.config.application_id.as_str()),
-                inboxes: inboxes.clone(),
+                inboxes: Arc::clone(&inboxes),
                 global_rows: parts.global_rows.clone(),
             },
             located: Located::new(
@@ -257,29 +197,19 @@ impl KafkaStreams {
                 &parts.hosts,
                 &parts.preparation,
             ),
-            metrics: StreamsMetrics(Some(Arc::clone(&parts.metrics))),
-        });
-        Ok((parts, inboxes))
-    }
-
-    fn thread_setup(&self, parts: &Parts, index: usize, inbox: Arc<Inbox>) -> ThreadSetup {
-        ThreadSetup {
-            index,
-            name: thread_name(&parts.client_id, index),
-            metrics: parts.metrics.of_thread(index),
-            topology: Arc::clone(&self.topology),
-            config: Arc::clone(&self.config),
-            topics: Arc::clone(&parts.topics),
-            preparation: Arc::clone(&parts.preparation),
-            directory: Arc::clone(&parts.directory),
-            shared: Arc::clone(&self.shared),
-            process_id: parts.process_id,
-            global_rows: parts.global_rows.clone(),
-            registry: Arc::clone(&parts.registry),
-            hosts: Arc::clone(&parts.hosts),
-            listeners: self.listeners.lock().clone(),
-            inbox,
-        }
+            instance: Arc::new(Instance {
+                topology: Arc::clone(&self.topology),
+                config: Arc::clone(&self.config),
+                listeners: self.listeners.lock().clone(),
+                shared: Arc::clone(&self.shared),
+                living: Arc::clone(&self.living),
+                client_id,
+                inboxes,
+                boards: LocalBoards::default(),
+                metrics: Arc::new(metrics),
+                parts: Mutex::new(Some(Arc::new(parts))),
+            }),
+        })
     }
 
     /// There is something to do, and a thread that does it.
@@ -298,25 +228,6 @@ impl KafkaStreams {
         Err(StreamsError::Other(problem.to_owned()))
     }
 
-    /// Starts the global thread, and waits until its stores have what their topics have.
-    fn start_global_thread(
-        &self,
-        setup: GlobalSetup,
-        unstarted: &mut BTreeSet<usize>,
-    ) -> Result<(), StreamsError> {
-        let (told, restored) = mpsc::channel();
-        let thread = named(format!("{}-GlobalStreamThread", setup.client_id));
-        let (shared, index) = (Arc::clone(&setup.shared), setup.index);
-        let run = move || global::run(setup, &told);
-        spawn(thread, (shared, index), self.living.enter(), run)?;
-        unstarted.remove(&index);
-        restored.recv().unwrap_or_else(|_| {
-            Err(StreamsError::Other(
-                "the global thread has panicked".to_owned(),
-            ))
-        })
-    }
-
     /// Where the instance stands.
     pub fn state(&self) -> State {
         self.shared.state()
@@ -331,7 +242,7 @@ impl KafkaStreams {
     /// start.
     pub fn metrics(&self) -> StreamsMetrics {
         let started = self.started.get();
-        started.map_or_else(StreamsMetrics::default, |started| started.metrics.clone())
+        StreamsMetrics(started.map(|started| Arc::clone(&started.instance.metrics)))
     }
 
     /// Why threads have failed, in words.
@@ -350,15 +261,105 @@ impl KafkaStreams {
         Ok(QueryableStore::new(Arc::from(name), queried.clone()))
     }
 
-    /// Asks every instance of the application to end, this one too, by way of the group. Each ends as by `close`, which
-    /// is still to be called.
+    /// Starts one more stream thread (KIP-663), under the first name that is free. It shares with the others what
+    /// caches may hold, and gets tasks by a rebalance. None unless the instance runs and has tasks.
+    pub fn add_stream_thread(&self) -> Option<String> {
+        self.started.get()?.instance.add_stream_thread()
+    }
+
+    /// Ends one stream thread, and waits for it: it commits, closes its stores and leaves the group. The name of that
+    /// thread; none unless the instance runs and has one. A stream thread that calls this ends another one if there is,
+    /// and does not wait for its own end. An instance without stream threads goes on: more can be added.
+    pub fn remove_stream_thread(&self) -> Option<String> {
+        let removed = self.started.get()?.instance.remove_stream_thread(None);
+        // Without a timeout there is nothing to say of it.
+        removed.unwrap_or_default()
+    }
+
+    /// As `remove_stream_thread`, but waits no longer than `timeout`.
+    ///
+    /// # Errors
+    /// The thread has not ended within the timeout: it goes on to end.
+    pub fn remove_stream_thread_within(
+        &self,
+        timeout: Duration,
+    ) -> Result<Option<String>, StreamsError> {
+        let deadline = Instant::now().checked_add(timeout);
+        match self.started.get() {
+            Some(started) => started.instance.remove_stream_thread(deadline),
+            None => Ok(None),
+        }
+    }
+
+    /// The stream threads of this instance that have not ended, and their tasks, as they were a moment ago. None before
+    /// the start.
+    pub fn metadata_for_local_threads(&self) -> Vec<ThreadMetadata> {
+        let started = self.started.get();
+        started.map_or_else(Vec::new, |started| started.instance.threads())
+    }
+
+    /// How far the stores of this instance are behind their changelogs (KIP-535), by the store's name and the
+    /// partition: those of tasks that process, restore or stand by, as they were a moment ago. Brokers are asked where
+    /// the changelogs end, so do not call it from within an asynchronous task.
+    ///
+    /// # Errors
+    /// Brokers do not answer within `default.api.timeout.ms`.
+    pub fn all_local_store_partition_lags(
+        &self,
+    ) -> Result<BTreeMap<String, BTreeMap<i32, LagInfo>>, StreamsError> {
+        let Some(started) = self.started.get() else {
+            return Ok(BTreeMap::new());
+        };
+        let name = format!("{}-lags-consumer", started.instance.client_id);
+        // The consumer gives up before, as `default.api.timeout.ms` says.
+        let timeout = Duration::from_secs(3_600);
+        started
+            .instance
+            .lags(|changelogs| end_offsets(&self.config, name, changelogs, timeout))
+    }
+
+    /// Makes all tasks of this instance rest (KIP-834): they process nothing and punctuate nothing, and stores are
+    /// neither restored nor followed. The threads stay members of the group and keep their tasks, and what was
+    /// processed is committed. Before the start, too; the state does not tell of it.
+    pub fn pause(&self) {
+        self.shared.pause(true);
+    }
+
+    /// The tasks go on after a `pause`.
+    pub fn resume(&self) {
+        self.shared.pause(false);
+    }
+
+    /// Whether the tasks rest after a `pause`.
+    pub fn is_paused(&self) -> bool {
+        self.shared.is_paused()
+    }
+
+    /// Removes what this application has kept in the state directory, but for the id of the process: stores are
+    /// restored from their changelogs at the next start. Before the start, or when everything is closed.
+    ///
+    /// # Errors
+    /// The instance runs, another process uses the state directory, or it cannot be written.
+    pub fn clean_up(&self) -> Result<(), StreamsError> {
+        let state = self.state();
+        if state != State::Created && !state.has_completed_shutdown() {
+            return Err(StreamsError::Other(
+                "the state directory cannot be cleaned up while the instance runs; close it before"
+                    .to_owned(),
+            ));
+        }
+        StateDirectory::clean(&self.config.state_dir, &self.config.application_id)
+    }
+
+    /// Asks every instance of the application to end, this one too, by way of the group. Each ends in the state
+    /// `Error`; `close` is still to be called.
     pub fn shut_down_application(&self) {
-        self.shared.ends_application.store(true, Ordering::Relaxed);
+        self.shared.update(Lifecycle::end_application);
     }
 
     /// What tells where keys are, if the instance runs.
     pub(super) fn located(&self) -> Option<&Located> {
-        let is_running = matches!(self.state(), State::Running | State::Rebalancing);
+        let is_running = self.state().is_running_or_rebalancing();
         let started = self.started.get().filter(|_| is_running);
         started.map(|started| &started.located)
     }
@@ -368,7 +369,7 @@ impl KafkaStreams {
         if !self.topology.stores.contains_key(store) {
             return Err(InvalidStateStore::Unknown(Arc::from(store)));
         }
-        let is_running = matches!(self.state(), State::Running | State::Rebalancing);
+        let is_running = self.state().is_running_or_rebalancing();
         let started = self.started.get().filter(|_| is_running);
         let queried = started.map(|started| &started.queried);
         queried.ok_or_else(|| InvalidStateStore::NotRunning(Arc::from(store)))
@@ -379,9 +380,9 @@ impl KafkaStreams {
     /// function that a stream thread calls, may ask for the end, but does not wait.
     ///
     /// # Errors
-    /// The first error of a thread, now or before.
+    /// The first error that has ended a thread or the instance, however often it is closed.
     pub fn close(&self) -> Result<(), StreamsError> {
-        self.end(None).map(|_| ())
+        self.close_with(CloseOptions::default()).map(|_| ())
     }
 
     /// As `close`, but waits no longer than `timeout`. False if threads still run then: they go on to end.
@@ -389,20 +390,23 @@ impl KafkaStreams {
     /// # Errors
     /// As `close`.
     pub fn close_within(&self, timeout: Duration) -> Result<bool, StreamsError> {
-        self.end(Some(timeout))
+        self.close_with(CloseOptions::timeout(timeout))
     }
 
-    fn end(&self, timeout: Option<Duration>) -> Result<bool, StreamsError> {
-        self.shared.shut_down();
-        if self.living.has_this_thread() || !self.living.wait(timeout) {
+    /// As `close`, as `options` say. False if threads still run when the timeout has passed: they go on to end.
+    ///
+    /// # Errors
+    /// As `close`.
+    pub fn close_with(&self, options: CloseOptions) -> Result<bool, StreamsError> {
+        self.shared.shut_down_with(options.operation);
+        if self.living.has_this_thread() || !self.living.wait(options.timeout) {
             return Ok(false);
         }
-        match self.shared.take_error() {
-            None => {
-                self.shared.change(State::NotRunning);
-                Ok(true)
-            }
+        // Where nothing was started, nobody else does it.
+        self.shared.update(Lifecycle::finish);
+        match self.shared.first_error() {
             Some(error) => Err(error),
+            None => Ok(true),
         }
     }
 }
@@ -410,36 +414,8 @@ impl KafkaStreams {
 impl Drop for KafkaStreams {
     /// The threads end as by `close`, but nobody waits for them.
     fn drop(&mut self) {
-        self.shared.end();
+        self.shared.shut_down();
     }
-}
-
-fn named(name: String) -> std::thread::Builder {
-    std::thread::Builder::new().name(name)
-}
-
-/// Starts a thread. If what it runs panics, such as a function of the application, the thread has failed.
-fn spawn(
-    thread: std::thread::Builder,
-    (shared, index): (Arc<Shared>, usize),
-    alive: Alive,
-    run: impl FnOnce() + Send + 'static,
-) -> Result<(), StreamsError> {
-    let of_starter = Arc::clone(&shared);
-    let run = move || {
-        // Dropped at the end, which is what tells of it.
-        let alive = alive;
-        alive.begin();
-        let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
-        if let Err(panicked) = ran {
-            shared.fail(index, panic_error(&*panicked));
-        }
-    };
-    // Whoever waits for the thread does it by `alive`.
-    thread.spawn(run).map(drop).map_err(|error| {
-        of_starter.set(index, State::Error);
-        StreamsError::Other(format!("cannot start a thread: {error}"))
-    })
 }
 
 /// What the thread that runs has panicked with.
@@ -508,20 +484,6 @@ fn is_lasting(reason: &riverrun_client::Error) -> bool {
 mod tests {
     use super::*;
     use crate::dsl::StreamsBuilder;
-
-    #[test]
-    fn a_thread_that_cannot_be_started_has_failed() {
-        let shared: Arc<Shared> = Arc::default();
-        shared.begin(2, 0);
-        let living: Arc<Living> = Arc::default();
-        // No address space has as much.
-        let thread = named("large".to_owned()).stack_size(usize::MAX >> 2);
-        let spawned = spawn(thread, (Arc::clone(&shared), 0), living.enter(), || ());
-        let error = spawned.expect_err("there is no room").to_string();
-        assert!(error.starts_with("cannot start a thread"), "{error}");
-        assert_eq!(shared.state(), State::Error);
-        assert!(living.wait(None));
-    }
 
     #[test]
     fn an_instance_without_work_does_not_start() {

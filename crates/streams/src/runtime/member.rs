@@ -2,11 +2,12 @@
 
 use super::StreamsConfig;
 use super::clock::now_ms;
-use super::kafka_streams::client_error;
+use super::ends::end_offsets;
+use super::lifecycle::Lifecycle;
 use super::metadata::Hosts;
 use super::shared::Shared;
 use super::task_registry::TaskRegistry;
-use super::thread::{News, ThreadSetup, auxiliary_consumer};
+use super::thread::{News, ThreadSetup};
 use super::topics::ApplicationTopics;
 use crate::assignor::{self, Group, Settings};
 use crate::error::StreamsError;
@@ -16,7 +17,7 @@ use crate::formats::group::{
 };
 use crate::processor;
 use riverrun_client::TopicPartition;
-use riverrun_client::consumer::{Assignment, IsolationLevel, Member, PartitionAssignor, Topics};
+use riverrun_client::consumer::{Assignment, Member, PartitionAssignor, Topics};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -132,47 +133,14 @@ impl StreamsAssignor {
         }
     }
 
-    /// Where partitions end. A thread of its own asks, for the group's leader waits in the middle of a rebalance: no
-    /// longer than its place in the group allows.
+    /// Where partitions end. The group's leader waits for that in the middle of a rebalance: no longer than its place
+    /// in the group allows.
     fn end_offsets(
         &self,
         partitions: Vec<TopicPartition>,
     ) -> Result<BTreeMap<TopicPartition, i64>, StreamsError> {
-        let config = Arc::clone(&self.config);
         let name = format!("{}-ends-consumer", self.thread_name);
-        let (answer, answered) = std::sync::mpsc::channel();
-        let timeout = self.ends_timeout;
-        let ask = move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .map_err(|error| StreamsError::Other(format!("cannot start a runtime: {error}")))?;
-            runtime.block_on(async {
-                let consumer = auxiliary_consumer(
-                    &config,
-                    &name,
-                    IsolationLevel::ReadUncommitted,
-                    &config.overrides.restore_consumer,
-                )?;
-                let ends = tokio::time::timeout(timeout, consumer.end_offsets(&partitions)).await;
-                if let Ok(ends) = ends {
-                    // Who asked may wait no longer.
-                    let _ = answer.send(ends.map_err(client_error));
-                }
-                if let Err(error) = consumer.close(timeout).await {
-                    tracing::debug!(%error, "the consumer could not be closed in time");
-                }
-                Ok::<(), StreamsError>(())
-            })
-        };
-        std::thread::Builder::new()
-            .name(format!("{}-ends", self.thread_name))
-            .spawn(ask)
-            .map_err(|error| StreamsError::Other(format!("cannot start a thread: {error}")))?;
-        // Who asks drops the way to answer when it has none.
-        answered
-            .recv_timeout(timeout)
-            .unwrap_or_else(|_| Err(StreamsError::Other("no answer in time".to_owned())))
+        end_offsets(&self.config, name, partitions, self.ends_timeout)
     }
 }
 
@@ -219,7 +187,7 @@ impl PartitionAssignor for StreamsAssignor {
                     .map(|(task, sum)| (told_id(task), sum))
                     .collect(),
                 unique_field: unique.cast_signed(),
-                error_code: match self.shared.ends_application.load(Ordering::Relaxed) {
+                error_code: match self.shared.look(Lifecycle::is_application_ending) {
                     true => SHUTDOWN_REQUESTED,
                     false => 0,
                 },

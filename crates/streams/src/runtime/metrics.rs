@@ -32,33 +32,41 @@ pub(super) struct Registry {
     config: Arc<StreamsConfig>,
     shared: Arc<Shared>,
     process_id: String,
-    threads: Vec<Arc<ThreadMetrics>>,
+    threads: Mutex<BTreeMap<usize, Arc<ThreadMetrics>>>,
 }
 
 impl Registry {
-    /// For threads of these names.
+    /// Of an instance whose threads are still to be opened.
     pub(super) fn new(
         client_id: &Arc<str>,
         process_id: String,
         (topology, config, shared): (&Arc<Topology>, &Arc<StreamsConfig>, &Arc<Shared>),
-        thread_names: impl Iterator<Item = Arc<str>>,
     ) -> Self {
-        let level = config.metrics_recording_level;
         Self {
             client_id: Arc::clone(client_id),
             topology: Arc::clone(topology),
             config: Arc::clone(config),
             shared: Arc::clone(shared),
             process_id,
-            threads: thread_names
-                .map(|name| Arc::new(ThreadMetrics::new(name, level)))
-                .collect(),
+            threads: Mutex::default(),
         }
     }
 
-    /// What a thread writes to.
-    pub(super) fn of_thread(&self, index: usize) -> Arc<ThreadMetrics> {
-        Arc::clone(&self.threads[index])
+    /// What a thread that is about to be started writes to.
+    pub(super) fn open_thread(&self, index: usize, name: &Arc<str>) -> Arc<ThreadMetrics> {
+        let level = self.config.metrics_recording_level;
+        let metrics = Arc::new(ThreadMetrics::new(Arc::clone(name), level));
+        self.threads.lock().insert(index, Arc::clone(&metrics));
+        metrics
+    }
+
+    /// A thread has ended, and the instance goes on: what it has measured goes with it.
+    pub(super) fn close_thread(&self, index: usize) {
+        self.threads.lock().remove(&index);
+    }
+
+    fn threads(&self) -> Vec<Arc<ThreadMetrics>> {
+        self.threads.lock().values().cloned().collect()
     }
 }
 
@@ -335,6 +343,7 @@ const fn code(state: State) -> i32 {
         State::Running => 2,
         State::PendingShutdown => 3,
         State::NotRunning => 4,
+        State::PendingError => 5,
         State::Error => 6,
     }
 }

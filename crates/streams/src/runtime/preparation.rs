@@ -81,14 +81,14 @@ impl Preparation {
         }
     }
 
-    /// Waits until the topics are there. False if the instance is to end before.
+    /// Waits until the topics are there. False if the stream thread that waits is to end before.
     ///
     /// # Errors
     /// An input topic does not exist, or an internal topic cannot be made or has another number of partitions.
-    pub(super) async fn wait(&self) -> Result<bool, StreamsError> {
+    pub(super) async fn wait(&self, thread: usize) -> Result<bool, StreamsError> {
         tokio::select! {
             biased;
-            () = self.shared.ending() => Ok(false),
+            () = self.shared.thread_ending(thread) => Ok(false),
             prepared = self.is_prepared.get_or_try_init(|| self.prepare(true)) => prepared.map(|()| true),
         }
     }

@@ -6,7 +6,7 @@
 //! commit, that it meets. The rows of global stores are shared between threads, and read by who asks.
 
 use super::global;
-use super::inbox::{Asked, Inbox, MAX_WAITING};
+use super::inbox::{Asked, Inbox, Inboxes, MAX_WAITING};
 use crate::error::StreamsError;
 use crate::processor::TaskId;
 use crate::serde::Windowed;
@@ -79,7 +79,7 @@ pub(super) struct Queried {
     pub(super) topology: Arc<Topology>,
     pub(super) application_id: Arc<str>,
     /// Of each stream thread.
-    pub(super) inboxes: Vec<Arc<Inbox>>,
+    pub(super) inboxes: Arc<Inboxes>,
     pub(super) global_rows: SharedRows,
 }
 
@@ -133,7 +133,8 @@ impl Queried {
         timeout: Duration,
         ask: impl Fn(&Asked<'_>) -> R + Send + Sync + 'static,
     ) -> Result<Vec<R>, InvalidStateStore> {
-        if self.inboxes.iter().any(Inbox::is_answered_here) {
+        let inboxes = self.inboxes.all();
+        if inboxes.iter().any(Inbox::is_answered_here) {
             return Err(InvalidStateStore::OwnThread(Arc::clone(store)));
         }
         let deadline = Instant::now().checked_add(timeout);
@@ -141,7 +142,7 @@ impl Queried {
         let asker = Arc::new(());
         let ask = Arc::new(ask);
         let (answer, answers) = mpsc::channel();
-        for inbox in &self.inboxes {
+        for inbox in &inboxes {
             let (ask, answer) = (Arc::clone(&ask), answer.clone());
             let asker = Arc::downgrade(&asker);
             let is_left = inbox.leave(Box::new(move |asked: &Asked<'_>| {
@@ -449,12 +450,15 @@ mod tests {
 
     /// Of two threads.
     fn queried() -> Queried {
+        let inboxes = Inboxes::default();
+        inboxes.open(0);
+        inboxes.open(1);
         let builder = StreamsBuilder::new();
         builder.stream::<String, String>("in").to("out");
         Queried {
             topology: Arc::new(builder.build().expect("a topology")),
             application_id: Arc::from("app"),
-            inboxes: vec![Arc::default(), Arc::default()],
+            inboxes: Arc::new(inboxes),
             global_rows: SharedRows::default(),
         }
     }
@@ -477,15 +481,16 @@ mod tests {
             queried.ask_each(&store, Duration::ZERO, ask)
         };
         assert!(matches!(ask(), Err(InvalidStateStore::TimedOut { .. })));
-        for inbox in &queried.inboxes {
+        let inboxes = queried.inboxes.all();
+        for inbox in &inboxes {
             answer(inbox);
         }
         // The first thread would have had time for it.
         for _ in 0..MAX_WAITING {
-            assert!(queried.inboxes[1].leave(Box::new(|_| ())));
+            assert!(inboxes[1].leave(Box::new(|_| ())));
         }
         assert!(matches!(ask(), Err(InvalidStateStore::Busy)));
-        answer(&queried.inboxes[0]);
+        answer(&inboxes[0]);
         assert_eq!(asked_count.load(Ordering::Relaxed), 0);
     }
 }

@@ -96,6 +96,12 @@ impl Restorer {
             .any(|restoring| restoring.task_id == task_id)
     }
 
+    /// The next record of a changelog that is being read.
+    pub(super) fn position(&self, partition: &TopicPartition) -> Option<i64> {
+        let is_read = self.restoring.contains_key(partition);
+        is_read.then(|| self.consumer.position(partition)).flatten()
+    }
+
     /// Begins to restore stores. What is committed of the tasks' inputs is known before, so that the changelogs have
     /// all that belongs to it.
     pub(super) async fn begin(&mut self, stores: Vec<LoggedStore>) -> Result<(), NotBegun> {

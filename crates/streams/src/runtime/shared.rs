@@ -1,30 +1,39 @@
-//! What an instance and its threads share: where each of them stands, what has failed, and whether all are to end.
+//! What an instance and its threads share: where each of them stands, what has failed, and who is to end. The shell
+//! around [`Lifecycle`]: it tells listeners, and wakes who waits.
 
-use super::State;
+use super::close_options::GroupMembershipOperation;
+use super::lifecycle::{Failed, Lifecycle, State, StreamThreadExceptionResponse, ThreadState};
 use crate::error::StreamsError;
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 use tokio::sync::watch;
 
 /// Hears of the new state and the one before.
 pub(super) type StateListener = Arc<dyn Fn(State, State) + Send + Sync>;
 
+/// Says what an error of a thread leads to.
+pub(super) type UncaughtExceptionHandler =
+    Arc<dyn Fn(&StreamsError) -> StreamThreadExceptionResponse + Send + Sync>;
+
 /// What the instance and its threads share.
 pub(super) struct Shared {
-    /// The state of each thread.
-    threads: Mutex<Vec<State>>,
-    /// How many of these are stream threads; the global thread comes after them.
-    stream_threads: AtomicUsize,
+    lifecycle: Mutex<Lifecycle>,
+    /// Who waits in a thread wakes whenever the lifecycle has changed.
+    changed: Condvar,
+    /// Who waits in a task does, too.
+    wakes: watch::Sender<()>,
     state: watch::Sender<State>,
     listener: Mutex<Option<StateListener>>,
+    handler: Mutex<UncaughtExceptionHandler>,
     changes: Mutex<Changes>,
-    errors: Mutex<Vec<StreamsError>>,
-    is_ending: watch::Sender<bool>,
-    /// Whether all members of the group are to end.
-    pub(super) ends_application: AtomicBool,
+    errors: Mutex<Vec<Arc<StreamsError>>>,
+    is_paused: AtomicBool,
+    /// What becomes of the threads' membership at the end.
+    membership: Mutex<Option<GroupMembershipOperation>>,
 }
 
 /// The changes of the state that the listener has not heard of.
@@ -48,26 +57,21 @@ impl Drop for Telling<'_> {
 impl Default for Shared {
     fn default() -> Self {
         Self {
-            threads: Mutex::new(Vec::new()),
-            stream_threads: AtomicUsize::new(0),
+            lifecycle: Mutex::default(),
+            changed: Condvar::new(),
+            wakes: watch::Sender::new(()),
             state: watch::Sender::new(State::Created),
             listener: Mutex::new(None),
+            handler: Mutex::new(Arc::new(|_| StreamThreadExceptionResponse::ShutdownClient)),
             changes: Mutex::default(),
             errors: Mutex::new(Vec::new()),
-            is_ending: watch::Sender::new(false),
-            ends_application: AtomicBool::new(false),
+            is_paused: AtomicBool::new(false),
+            membership: Mutex::new(None),
         }
     }
 }
 
 impl Shared {
-    /// There are so many threads of each kind from now on.
-    pub(super) fn begin(&self, stream_threads: usize, global_threads: usize) {
-        *self.threads.lock() = vec![State::Rebalancing; stream_threads + global_threads];
-        self.stream_threads.store(stream_threads, Ordering::Relaxed);
-        self.change(State::Rebalancing);
-    }
-
     /// Where the instance stands.
     pub(super) fn state(&self) -> State {
         *self.state.borrow()
@@ -83,50 +87,50 @@ impl Shared {
         *self.listener.lock() = Some(listener);
     }
 
-    /// A thread stands here now; the instance's state follows from all of them.
-    pub(super) fn set(&self, thread: usize, state: State) {
-        let mut threads = self.threads.lock();
-        threads[thread] = state;
-        let of_all = |state| threads.iter().all(|thread| *thread == state);
-        let any = |state| threads.contains(&state);
-        let state = if any(State::Error) {
-            State::Error
-        } else if of_all(State::NotRunning) {
-            State::NotRunning
-        } else if self.is_ending() {
-            State::PendingShutdown
-        } else if of_all(State::Running) {
-            State::Running
-        } else {
-            State::Rebalancing
-        };
-        // As long as the lock is held, no other thread stands elsewhere.
-        self.note(state);
-        drop(threads);
-        self.tell();
+    /// Who is asked about errors of threads from now on.
+    pub(super) fn handle_errors(&self, handler: UncaughtExceptionHandler) {
+        *self.handler.lock() = handler;
     }
 
-    /// The instance stands here now, unless it has ended.
-    pub(super) fn change(&self, state: State) {
-        self.note(state);
-        self.tell();
+    /// Changes where the instance or its threads stand. The listener hears what comes of it; if it panics, that is
+    /// logged and no more, for what is changed has to be gone on with.
+    pub(super) fn update<R>(&self, change: impl FnOnce(&mut Lifecycle) -> R) -> R {
+        let changed = self.change(change);
+        if catch_unwind(AssertUnwindSafe(|| self.tell())).is_err() {
+            tracing::error!("the listener of states has panicked");
+        }
+        changed
     }
 
-    fn note(&self, state: State) {
-        self.state.send_if_modified(|told| {
-            let before = *told;
-            let is_over = match before {
-                State::NotRunning => true,
-                State::Error => state != State::NotRunning,
-                _ => false,
-            };
-            if is_over || before == state {
-                return false;
-            }
-            *told = state;
+    fn change<R>(&self, change: impl FnOnce(&mut Lifecycle) -> R) -> R {
+        let mut lifecycle = self.lifecycle.lock();
+        let changed = change(&mut lifecycle);
+        for (state, before) in lifecycle.take_changes() {
+            // As long as the lock is held, no other change comes between.
             self.changes.lock().untold.push_back((state, before));
-            true
+            self.state.send_replace(state);
+        }
+        drop(lifecycle);
+        self.changed.notify_all();
+        self.wakes.send_replace(());
+        changed
+    }
+
+    /// Where the instance or its threads stand.
+    pub(super) fn look<R>(&self, look: impl FnOnce(&Lifecycle) -> R) -> R {
+        look(&self.lifecycle.lock())
+    }
+
+    /// A stream thread, which calls this, stands here now. A listener that panics makes it fail.
+    pub(super) fn stand(&self, thread: usize, state: ThreadState) {
+        let is_new = self.look(|lifecycle| {
+            let mut threads = lifecycle.threads();
+            threads.any(|(index, known)| index == thread && known != state)
         });
+        if is_new {
+            self.change(|lifecycle| lifecycle.stand(thread, state));
+            self.tell();
+        }
     }
 
     /// Tells the listener. If it panics, it hears of the other changes all the same, and the panic goes on after that.
@@ -156,59 +160,123 @@ impl Shared {
         Some((change, Telling(&self.changes)))
     }
 
-    /// Asks all threads to end.
-    pub(super) fn end(&self) {
-        self.is_ending.send_replace(true);
+    /// Asks the instance to end in order. Whether it was not asked before.
+    pub(super) fn shut_down(&self) -> bool {
+        self.update(Lifecycle::close)
     }
 
-    /// Asks the instance to end, if it runs.
-    pub(super) fn shut_down(&self) {
-        self.end();
-        if matches!(self.state(), State::Rebalancing | State::Running) {
-            self.change(State::PendingShutdown);
+    /// As `shut_down`, and does this with the threads' membership in their group.
+    pub(super) fn shut_down_with(&self, operation: Option<GroupMembershipOperation>) {
+        if self.state().is_running_or_rebalancing() {
+            *self.membership.lock() = operation;
+        }
+        self.shut_down();
+    }
+
+    /// What the threads do with their membership when the instance ends in order; none says nothing of it.
+    pub(super) fn membership(&self) -> Option<GroupMembershipOperation> {
+        let operation = *self.membership.lock();
+        operation.filter(|_| self.state() == State::PendingShutdown)
+    }
+
+    /// Something has failed that ends the instance.
+    pub(super) fn fail(&self, error: StreamsError) {
+        tracing::error!(%error, "the instance ends");
+        self.note_error(Arc::new(error));
+        self.update(Lifecycle::fail);
+    }
+
+    /// The group has told that a member asks for the end of all.
+    pub(super) fn hear_end_of_application(&self) {
+        if !self.is_ending() {
+            self.fail(StreamsError::ShutdownRequested);
         }
     }
 
-    /// These threads are not started any more: nobody waits for them.
-    pub(super) fn give_up(&self, unstarted: impl IntoIterator<Item = usize>) {
-        for thread in unstarted {
-            let has_failed = self.threads.lock()[thread] == State::Error;
-            if !has_failed {
-                self.set(thread, State::NotRunning);
+    /// A thread has failed. The handler is asked, and what it says is done. The index of a thread that is to be
+    /// started.
+    pub(super) fn handle_failure(&self, failed: Failed, error: StreamsError) -> Option<usize> {
+        let handler = Arc::clone(&*self.handler.lock());
+        let answered = catch_unwind(AssertUnwindSafe(|| handler(&error)));
+        let response = answered.unwrap_or_else(|_| {
+            tracing::error!("the handler of uncaught errors has panicked: the instance ends");
+            StreamThreadExceptionResponse::ShutdownClient
+        });
+        tracing::error!(%error, ?failed, ?response, "a thread has failed");
+        let error = Arc::new(error);
+        let is_replaced = response == StreamThreadExceptionResponse::ReplaceThread
+            && matches!(failed, Failed::Thread(_))
+            && self.state().is_running_or_rebalancing();
+        // Who hears of the state finds out why.
+        if !is_replaced {
+            self.note_error(Arc::clone(&error));
+        }
+        self.update(|lifecycle| lifecycle.respond(failed, response))
+    }
+
+    /// Why the instance ends, among other reasons.
+    pub(super) fn note_error(&self, error: Arc<StreamsError>) {
+        self.errors.lock().push(error);
+    }
+
+    /// Whether the instance is asked to end.
+    pub(super) fn is_ending(&self) -> bool {
+        self.look(Lifecycle::is_ending)
+    }
+
+    /// Waits until the instance is asked to end.
+    pub(super) async fn ending(&self) {
+        self.waited(Lifecycle::is_ending).await;
+    }
+
+    /// Whether a stream thread is asked to end.
+    pub(super) fn is_thread_ending(&self, thread: usize) -> bool {
+        self.look(|lifecycle| lifecycle.is_thread_ending(thread))
+    }
+
+    /// Waits until a stream thread is asked to end.
+    pub(super) async fn thread_ending(&self, thread: usize) {
+        self.waited(|lifecycle| lifecycle.is_thread_ending(thread))
+            .await;
+    }
+
+    async fn waited(&self, is_so: impl Fn(&Lifecycle) -> bool) {
+        let mut wakes = self.wakes.subscribe();
+        while !self.look(&is_so) {
+            // The sender lives as long as this.
+            if wakes.changed().await.is_err() {
+                return;
             }
         }
     }
 
-    /// Whether the threads are asked to end.
-    pub(super) fn is_ending(&self) -> bool {
-        *self.is_ending.borrow()
-    }
-
-    /// Waits until the threads are asked to end.
-    pub(super) async fn ending(&self) {
-        // The sender lives as long as this.
-        let _ = self.is_ending.subscribe().wait_for(|is_so| *is_so).await;
+    /// Waits, no longer than until `deadline`, until something is so. Whether it is.
+    pub(super) fn wait(
+        &self,
+        deadline: Option<Instant>,
+        is_so: impl Fn(&Lifecycle) -> bool,
+    ) -> bool {
+        let mut lifecycle = self.lifecycle.lock();
+        while !is_so(&lifecycle) {
+            match deadline {
+                None => self.changed.wait(&mut lifecycle),
+                Some(deadline) => {
+                    if self
+                        .changed
+                        .wait_until(&mut lifecycle, deadline)
+                        .timed_out()
+                    {
+                        return is_so(&lifecycle);
+                    }
+                }
+            }
+        }
+        true
     }
 
     /// Whether the instance was asked to end and no stream thread runs any more.
     pub(super) fn have_stream_threads_ended(&self) -> bool {
-        let count = self.stream_threads.load(Ordering::Relaxed);
-        self.is_ending()
-            && self
-                .threads
-                .lock()
-                .iter()
-                .take(count)
-                .all(|state| matches!(state, State::NotRunning | State::Error))
-    }
-
-    /// A thread has failed.
-    pub(super) fn fail(&self, thread: usize, error: StreamsError) {
-        tracing::error!(%error, "a stream thread has failed");
-        self.errors.lock().push(error);
-        // The default of the uncaught exception handler: the other threads end too.
-        self.end();
-        self.set(thread, State::Error);
+        self.look(Lifecycle::have_stream_threads_ended)
     }
 
     /// Why threads have failed, in words.
@@ -216,20 +284,27 @@ impl Shared {
         self.errors.lock().iter().map(ToString::to_string).collect()
     }
 
-    /// Takes the first error out.
-    pub(super) fn take_error(&self) -> Option<StreamsError> {
-        let mut errors = self.errors.lock();
-        (!errors.is_empty()).then(|| errors.remove(0))
+    /// The first error.
+    pub(super) fn first_error(&self) -> Option<StreamsError> {
+        let errors = self.errors.lock();
+        errors
+            .first()
+            .map(|error| StreamsError::Ended(Arc::clone(error)))
     }
 
     /// How many stream threads have not ended, and how many have failed.
     pub(super) fn count_threads(&self) -> (usize, usize) {
-        let count = self.stream_threads.load(Ordering::Relaxed);
-        let threads = self.threads.lock();
-        let threads = || threads.iter().take(count);
-        let ended = threads().filter(|state| matches!(state, State::NotRunning | State::Error));
-        let failed = threads().filter(|state| **state == State::Error);
-        (count - ended.count(), failed.count())
+        self.look(Lifecycle::count_threads)
+    }
+
+    /// Makes the tasks rest, or go on.
+    pub(super) fn pause(&self, is_paused: bool) {
+        self.is_paused.store(is_paused, Ordering::Relaxed);
+    }
+
+    /// Whether the tasks rest.
+    pub(super) fn is_paused(&self) -> bool {
+        self.is_paused.load(Ordering::Relaxed)
     }
 }
 
@@ -238,51 +313,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_ended_stays_so() {
-        let shared = Shared::default();
-        shared.begin(2, 0);
-        shared.end();
-        shared.set(0, State::NotRunning);
-        assert_eq!(shared.state(), State::PendingShutdown);
-        shared.set(1, State::Error);
-        // Whoever has looked before that it runs.
-        shared.change(State::PendingShutdown);
-        assert_eq!(shared.state(), State::Error);
-        shared.change(State::NotRunning);
-        shared.change(State::Rebalancing);
-        assert_eq!(shared.state(), State::NotRunning);
-    }
-
-    #[test]
-    fn nobody_waits_for_threads_that_are_not_started() {
-        let shared = Shared::default();
-        shared.begin(3, 1);
-        shared.set(1, State::Error);
-        shared.shut_down();
-        shared.set(0, State::NotRunning);
-        assert!(!shared.have_stream_threads_ended());
-        shared.give_up(1..3);
-        assert!(shared.have_stream_threads_ended());
-        assert_eq!(shared.count_threads(), (0, 1));
-        assert_eq!(shared.state(), State::Error);
-    }
-
-    #[test]
     fn a_listener_that_panics_hears_of_what_comes_after() {
         let shared = Arc::new(Shared::default());
         let heard: Arc<Mutex<Vec<State>>> = Arc::default();
         let (of_listener, within) = (Arc::clone(&heard), Arc::clone(&shared));
         shared.listen(Arc::new(move |state, before| {
             of_listener.lock().push(state);
-            if before == State::Created {
+            if before == State::Rebalancing {
                 // This one is told after the listener has returned.
-                within.change(State::Error);
-                panic!("the application does not like it");
+                within.update(Lifecycle::fail);
             }
+            panic!("the application does not like it");
         }));
-        let changed = catch_unwind(AssertUnwindSafe(|| shared.change(State::Rebalancing)));
-        assert!(changed.is_err());
-        assert_eq!(*heard.lock(), [State::Rebalancing, State::Error]);
+        // Only a thread of the instance fails by it.
+        assert!(shared.update(|lifecycle| lifecycle.start(1, false)));
+        let stand = AssertUnwindSafe(|| shared.stand(0, ThreadState::Running));
+        assert!(catch_unwind(stand).is_err());
+        let expected = [State::Rebalancing, State::Running, State::PendingError];
+        assert_eq!(*heard.lock(), expected);
     }
 
     #[test]
@@ -297,11 +345,11 @@ mod tests {
             within.listen(Arc::new(move |state, before| {
                 of_second.lock().push((state, before));
             }));
-            within.change(State::Running);
+            within.stand(0, ThreadState::Running);
             // It comes after this one has returned.
             assert_eq!(of_first.lock().len(), 1);
         }));
-        shared.change(State::Rebalancing);
+        shared.update(|lifecycle| lifecycle.start(1, false));
         assert_eq!(
             *heard.lock(),
             [
@@ -310,5 +358,45 @@ mod tests {
             ]
         );
         assert!(!shared.is_ending());
+    }
+
+    #[test]
+    fn reasons_stay_and_a_thread_that_is_replaced_is_none() {
+        let shared = Shared::default();
+        shared.update(|lifecycle| lifecycle.start(1, false));
+        let fail = |thread, words: &str| {
+            let error = StreamsError::Other(words.to_owned());
+            shared.handle_failure(Failed::Thread(thread), error)
+        };
+        shared.handle_errors(Arc::new(|error| match error.to_string().as_str() {
+            "passes" => StreamThreadExceptionResponse::ReplaceThread,
+            "panics" => panic!("the handler does"),
+            _ => StreamThreadExceptionResponse::ShutdownClient,
+        }));
+        assert_eq!(fail(0, "passes"), Some(1));
+        assert!(shared.errors().is_empty());
+        assert!(shared.is_thread_ending(0) && !shared.is_thread_ending(1));
+        assert_eq!(fail(1, "panics"), None);
+        assert_eq!(shared.state(), State::PendingError);
+        // Nobody is replaced any more.
+        assert_eq!(fail(0, "passes"), None);
+        shared.hear_end_of_application();
+        for _ in 0..2 {
+            let first = shared.first_error().map(|error| error.to_string());
+            assert_eq!(first.as_deref(), Some("panics"));
+            assert_eq!(shared.errors(), ["panics", "passes"]);
+        }
+    }
+
+    #[test]
+    fn who_waits_is_woken() {
+        let shared = Arc::new(Shared::default());
+        shared.update(|lifecycle| lifecycle.start(1, false));
+        assert!(!shared.wait(Some(Instant::now()), Lifecycle::is_ending));
+        let waiting = Arc::clone(&shared);
+        let waits = std::thread::spawn(move || waiting.wait(None, Lifecycle::is_over));
+        shared.shut_down();
+        shared.stand(0, ThreadState::Dead);
+        assert!(waits.join().expect("it has not panicked"));
     }
 }

@@ -76,6 +76,12 @@ impl Standbys {
         self.tasks.contains_key(&task)
     }
 
+    /// The next record of a changelog that is followed.
+    pub(super) fn position(&self, partition: &TopicPartition) -> Option<i64> {
+        let following = self.changelogs.get(partition);
+        following.map(|following| following.next_offset)
+    }
+
     /// Closes those that are not `wanted`.
     pub(super) fn retain(&mut self, wanted: impl Fn(TaskId) -> bool) -> Result<(), StreamsError> {
         let unwanted: Vec<TaskId> = self

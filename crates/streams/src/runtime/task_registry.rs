@@ -87,6 +87,12 @@ impl TaskRegistry {
         }
     }
 
+    /// A thread has ended, whichever way: nobody knows what it has left of the tasks that it still had.
+    pub(super) fn end_thread(&self, thread: usize) {
+        let mut tasks = self.tasks.lock();
+        tasks.retain(|_, entry| entry.thread != Some(thread));
+    }
+
     /// Nothing is kept of a task any more. A thread that has claimed it meanwhile tells itself how far it is.
     pub(super) fn forget(&self, task: TaskId) {
         let mut tasks = self.tasks.lock();
@@ -149,5 +155,10 @@ mod tests {
         registry.release(task, 7);
         registry.forget(task);
         assert!(registry.offset_sums(0).is_empty());
+        assert!(registry.claim(task, 1));
+        registry.end_thread(0);
+        assert!(!registry.claim(task, 0));
+        registry.end_thread(1);
+        assert!(registry.claim(task, 0));
     }
 }

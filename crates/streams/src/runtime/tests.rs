@@ -68,6 +68,7 @@ fn setup(mut config: StreamsConfig, state_dir: &Path) -> Result<ThreadSetup, Err
         metrics: Arc::default(),
         listeners: Listeners::default(),
         inbox: Arc::new(Inbox::default()),
+        board: Arc::default(),
     })
 }
 

@@ -3,8 +3,10 @@
 use super::clock::now_ms;
 use super::directory::StateDirectory;
 use super::inbox::{Answering, Inbox};
-use super::kafka_streams::{State, client_error, panic_error};
+use super::kafka_streams::{client_error, panic_error};
+use super::lifecycle::{Lifecycle, ThreadState};
 use super::listeners::Listeners;
+use super::local_state::LocalBoard;
 use super::member::{StreamsAssignor, Told};
 use super::metadata::Hosts;
 use super::metrics::{Round, ThreadMetrics};
@@ -19,22 +21,24 @@ use super::streams_group::{self, GroupStatus, Verdict};
 use super::task_registry::TaskRegistry;
 use super::topics::ApplicationTopics;
 use super::worker::Worker;
-use super::{GroupProtocol, Pairs, ProcessingGuarantee, StreamsConfig};
+use super::{GroupMembershipOperation, GroupProtocol, Pairs, ProcessingGuarantee, StreamsConfig};
 use crate::error::StreamsError;
 use crate::state::SharedRows;
 use crate::topology::Topology;
 use riverrun_client::consumer::{
-    Assignor, Consumer, ConsumerConfig, IsolationLevel, OffsetReset, Offsets, OwnedRecord,
+    self, Assignor, Consumer, ConsumerConfig, IsolationLevel, OffsetReset, Offsets, OwnedRecord,
     RebalanceListener,
 };
 use riverrun_client::producer::{Producer, ProducerConfig};
 use riverrun_client::{Error, ErrorCode, TopicPartition};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{mpsc, oneshot};
+
+/// The end of all members of a group is asked for again after as long.
+const ASKS_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// What a thread is started with.
 pub(super) struct ThreadSetup {
@@ -56,6 +60,21 @@ pub(super) struct ThreadSetup {
     pub(super) listeners: Listeners,
     /// What other threads ask.
     pub(super) inbox: Arc<Inbox>,
+    /// What it tells others of its tasks.
+    pub(super) board: Arc<LocalBoard>,
+}
+
+impl ThreadSetup {
+    /// Whether the thread is asked to end.
+    pub(super) fn is_ending(&self) -> bool {
+        self.shared.is_thread_ending(self.index)
+    }
+
+    /// What the caches of the thread may hold.
+    pub(super) fn cache_bytes(&self) -> usize {
+        let shares = self.shared.look(Lifecycle::count_cache_shares);
+        self.config.statestore_cache_max_bytes / shares
+    }
 }
 
 /// A stream thread.
@@ -71,8 +90,8 @@ pub(super) struct StreamThread {
     poll_within: Duration,
     /// When old directories were looked for.
     cleaned: Instant,
-    /// Of all members of the group.
-    has_asked_for_the_end: bool,
+    /// When the end of all members of the group was asked for last.
+    asked_for_the_end: Option<Instant>,
     news: mpsc::UnboundedReceiver<News>,
 }
 
@@ -116,44 +135,61 @@ impl RebalanceListener for Listener {
 }
 
 impl StreamThread {
-    /// Runs until the instance is closed or the thread fails.
-    pub(super) fn run(setup: ThreadSetup) {
-        let shared = Arc::clone(&setup.shared);
-        let index = setup.index;
+    /// Runs until the thread is asked to end or fails. `fail` hears why it fails, before it closes what it has.
+    pub(super) fn run(setup: ThreadSetup, fail: &dyn Fn(StreamsError)) {
         let _answering = Answering::here(&setup.inbox);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
-        let ended = match runtime {
-            Ok(runtime) => runtime.block_on(Self::live(Arc::new(setup))),
-            Err(error) => Err(StreamsError::Other(format!(
+        match runtime {
+            Ok(runtime) => runtime.block_on(Self::live(Arc::new(setup), fail)),
+            Err(error) => fail(StreamsError::Other(format!(
                 "cannot start a runtime: {error}"
             ))),
-        };
-        match ended {
-            Ok(()) => shared.set(index, State::NotRunning),
-            Err(error) => shared.fail(index, error),
         }
     }
 
-    async fn live(setup: Arc<ThreadSetup>) -> Result<(), StreamsError> {
+    async fn live(setup: Arc<ThreadSetup>, fail: &dyn Fn(StreamsError)) {
         setup.metrics.note_start(now_ms());
-        if !setup.preparation.wait().await? {
-            return Ok(());
+        match setup.preparation.wait(setup.index).await {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => return fail(error),
         }
         loop {
-            let mut thread = Self::open(&setup).await?;
-            let lived = Box::pin(caught(thread.process_until_shutdown())).await;
-            let closed = thread.close(lived.is_ok()).await;
-            match lived {
-                Err(error @ (StreamsError::TaskMigrated(_) | StreamsError::TaskCorrupted(_)))
-                    if !setup.shared.is_ending() =>
-                {
-                    tracing::warn!(%error, "the thread begins again");
-                    setup.shared.set(setup.index, State::Rebalancing);
+            let mut thread = match Self::open(&setup).await {
+                Ok(thread) => thread,
+                Err(error) if setup.is_ending() => {
+                    tracing::warn!(%error, "the thread ends before it has begun");
+                    return;
                 }
-                lived => return at_the_end(lived.and(closed)),
+                Err(error) => return fail(error),
+            };
+            let lived = Box::pin(caught(thread.process_until_shutdown())).await;
+            let in_order = lived.is_ok();
+            let begins_again = match lived {
+                Ok(()) => false,
+                Err(error @ (StreamsError::TaskMigrated(_) | StreamsError::TaskCorrupted(_))) => {
+                    let begins_again = !setup.is_ending();
+                    match begins_again {
+                        true => tracing::warn!(%error, "the thread begins again"),
+                        false => tracing::warn!(%error, "what was not committed is given up"),
+                    }
+                    begins_again
+                }
+                Err(error) => {
+                    fail(error);
+                    false
+                }
+            };
+            let closed = Box::pin(thread.close(in_order)).await;
+            if begins_again {
+                setup
+                    .shared
+                    .stand(setup.index, ThreadState::PartitionsRevoked);
+                continue;
             }
+            return note_unclosed(&setup, closed);
         }
     }
 
@@ -192,19 +228,19 @@ impl StreamThread {
             patience: Patience::new(config.task_timeout_ms),
             poll_within,
             cleaned: Instant::now(),
-            has_asked_for_the_end: false,
+            asked_for_the_end: None,
             news,
         })
     }
 
     async fn process_until_shutdown(&mut self) -> Result<(), StreamsError> {
-        const ROUNDS: usize = 100;
-        let shared = Arc::clone(&self.setup.shared);
         let poll_time = Duration::from_millis(self.setup.config.poll_ms);
         let mut idle = true;
         let mut records_a_round = 1;
-        while !shared.is_ending() {
-            let is_waiting = idle && !self.worker.is_restoring();
+        while !self.setup.is_ending() {
+            self.worker.resize_cache();
+            let is_paused = self.setup.shared.is_paused();
+            let is_waiting = idle && (is_paused || !self.worker.is_restoring());
             let wait = if is_waiting {
                 poll_time
             } else {
@@ -216,19 +252,19 @@ impl StreamThread {
             round.note_polled(began, records.len());
             self.worker.add_records(records)?;
             if self.worker.has_waiting() {
-                self.state(State::Rebalancing);
+                self.stand(ThreadState::PartitionsAssigned);
                 let wait = if idle { poll_time } else { Duration::ZERO };
-                self.worker.advance(&self.consumer, wait).await?;
+                let restoring = (!is_paused).then_some(wait);
+                self.worker.advance(&self.consumer, restoring).await?;
             }
             self.worker.update_lags(&self.consumer);
             let verdict = self.status.verdict(Instant::now())?;
             match verdict {
                 Verdict::ShutDown => {
-                    tracing::warn!("a member of the group asks for the end of all");
-                    shared.end();
+                    self.setup.shared.hear_end_of_application();
                     break;
                 }
-                Verdict::Wait => self.state(State::Rebalancing),
+                Verdict::Wait => self.stand(ThreadState::PartitionsAssigned),
                 Verdict::Process => self.note_running(),
             }
             self.ask_for_the_end_of_all();
@@ -236,24 +272,10 @@ impl StreamThread {
                 self.consumer.enforce_rebalance();
             }
             // Stores of tasks that are to run here go first.
-            idle = self.worker.is_restoring() || !self.worker.follow().await?;
-            let mut pace = Pace::new(Instant::now(), self.poll_within);
-            for _ in 0..ROUNDS {
-                self.worker.answer();
-                if verdict == Verdict::Wait {
-                    break;
-                }
-                let processed = self.worker.process(records_a_round, &mut pace, &mut round);
-                let processed = processed.await?;
-                if processed == 0 {
-                    break;
-                }
-                idle = false;
-                if pace.is_over() {
-                    records_a_round = (records_a_round / 2).max(1);
-                    break;
-                }
-                records_a_round = (records_a_round + 1).min(ROUNDS);
+            idle = is_paused || self.worker.is_restoring() || !self.worker.follow().await?;
+            self.worker.answer();
+            if verdict == Verdict::Process && !is_paused {
+                idle &= !self.process(&mut records_a_round, &mut round).await?;
             }
             self.worker.balance(&mut self.consumer)?;
             self.clean();
@@ -265,43 +287,86 @@ impl StreamThread {
                 records_a_round = (records_a_round / 2).max(1);
             }
             self.worker.measure(&round);
+            let worker = &self.worker;
+            let board = &self.setup.board;
+            board.publish(|| worker.local_state(&self.consumer));
         }
         Ok(())
     }
 
+    /// Processes what there is for a while, so many records of each task at a time: more, the longer it goes well.
+    /// Whether there was something.
+    async fn process(
+        &mut self,
+        records_a_round: &mut usize,
+        round: &mut Round,
+    ) -> Result<bool, StreamsError> {
+        const ROUNDS: usize = 100;
+        let mut has_processed = false;
+        let mut pace = Pace::new(Instant::now(), self.poll_within);
+        for _ in 0..ROUNDS {
+            let processed = self.worker.process(*records_a_round, &mut pace, round);
+            if processed.await? == 0 {
+                break;
+            }
+            has_processed = true;
+            if pace.is_over() {
+                *records_a_round = (*records_a_round / 2).max(1);
+                break;
+            }
+            *records_a_round = (*records_a_round + 1).min(ROUNDS);
+            self.worker.answer();
+        }
+        Ok(has_processed)
+    }
+
     fn note_running(&self) {
         if !self.worker.has_waiting() && self.worker.is_told() {
-            self.state(State::Running);
+            self.stand(ThreadState::Running);
         }
     }
 
-    /// Tells the group that the application is to end, if that was asked for; one thread does.
+    /// Tells the group that the application is to end, if that was asked for. A rebalance that is under way has begun
+    /// without that word, so it is asked for until the group has told all its members.
     fn ask_for_the_end_of_all(&mut self) {
-        let asked = &self.setup.shared.ends_application;
-        if self.setup.index != 0 || !asked.load(Ordering::Relaxed) || self.has_asked_for_the_end {
+        let shared = &self.setup.shared;
+        let now = Instant::now();
+        let is_due = self
+            .asked_for_the_end
+            .is_none_or(|asked| now.duration_since(asked) >= ASKS_AGAIN_AFTER);
+        if !is_due || !shared.look(Lifecycle::is_application_ending) {
             return;
         }
-        self.has_asked_for_the_end = true;
+        let is_first = self.asked_for_the_end.replace(now).is_none();
         match self.setup.config.group_protocol {
             GroupProtocol::Classic => self.consumer.enforce_rebalance(),
-            GroupProtocol::Streams => self.consumer.shut_down_application(),
+            GroupProtocol::Streams if is_first => self.consumer.shut_down_application(),
+            // Each heartbeat says it.
+            GroupProtocol::Streams => {}
         }
     }
 
     /// Removes what tasks have kept that are others' for long; one thread does.
     fn clean(&mut self) {
         let delay = Duration::from_millis(self.setup.config.state_cleanup_delay_ms);
-        if self.setup.index != 0 || self.cleaned.elapsed() < delay {
+        if self.cleaned.elapsed() < delay {
             return;
         }
         self.cleaned = Instant::now();
+        if !self
+            .setup
+            .shared
+            .look(|lifecycle| lifecycle.is_first(self.setup.index))
+        {
+            return;
+        }
         for task in self.setup.directory.remove_older(delay, SystemTime::now()) {
             self.setup.registry.forget(task);
         }
     }
 
-    fn state(&self, state: State) {
-        self.setup.shared.set(self.setup.index, state);
+    fn stand(&self, state: ThreadState) {
+        self.setup.shared.stand(self.setup.index, state);
     }
 
     /// Polls, and does what the listener asks for meanwhile. Brokers that do not answer are waited for.
@@ -395,11 +460,29 @@ impl StreamThread {
         let closed = catch_unwind(closing).unwrap_or_else(|panicked| Err(panic_error(&*panicked)));
         drop(self.news);
         let timeout = Duration::from_secs(30);
-        if let Err(error) = Box::pin(self.consumer.close(timeout)).await {
+        let operation = membership(&self.setup);
+        let closing = self.consumer.close_with(operation, timeout);
+        if let Err(error) = Box::pin(closing).await {
             tracing::warn!(%error, "the consumer could not be closed in time");
         }
         self.worker.close_clients(timeout).await;
         committed.and(closed)
+    }
+}
+
+/// What a thread does with its membership when it ends. Members of streams groups leave in any case.
+fn membership(setup: &ThreadSetup) -> consumer::GroupMembershipOperation {
+    use consumer::GroupMembershipOperation as Operation;
+    match setup.shared.membership() {
+        None => Operation::Default,
+        Some(GroupMembershipOperation::LeaveGroup) => Operation::LeaveGroup,
+        Some(GroupMembershipOperation::RemainInGroup)
+            if setup.config.group_protocol == GroupProtocol::Streams =>
+        {
+            tracing::info!("the thread leaves its group, which is a streams group");
+            Operation::Default
+        }
+        Some(GroupMembershipOperation::RemainInGroup) => Operation::RemainInGroup,
     }
 }
 
@@ -416,14 +499,20 @@ async fn caught(
     .await
 }
 
-/// Who is closed when its tasks are others' already has nothing to close any more.
-fn at_the_end(ended: Result<(), StreamsError>) -> Result<(), StreamsError> {
-    match ended {
+/// What a thread could not commit or close when it was to end is not lost: it is processed again. Who closes the
+/// instance hears of it.
+fn note_unclosed(setup: &ThreadSetup, closed: Result<(), StreamsError>) {
+    match closed {
+        Ok(()) => {}
         Err(error @ StreamsError::TaskMigrated(_)) => {
             tracing::warn!(%error, "what was not committed is processed by others");
-            Ok(())
         }
-        ended => ended,
+        Err(error) => {
+            tracing::error!(%error, "the thread could not commit or close what it had");
+            if setup.shared.is_ending() {
+                setup.shared.note_error(Arc::new(error));
+            }
+        }
     }
 }
 
@@ -467,7 +556,7 @@ async fn hear(worker: &mut Worker, told: News) -> Result<(), StreamsError> {
 async fn init_transactions(producer: &Producer, setup: &ThreadSetup) -> Result<(), StreamsError> {
     let mut patience = Patience::new(setup.config.task_timeout_ms);
     while let Err(error) = producer.init_transactions().await {
-        match setup.shared.is_ending() {
+        match setup.is_ending() {
             true => return Err(client_error(error)),
             false => patience.bear(error, Instant::now())?,
         }

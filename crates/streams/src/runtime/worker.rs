@@ -3,6 +3,7 @@
 mod closing;
 mod commit;
 mod instantiation;
+mod local;
 mod waiting;
 
 use self::waiting::Waiting;
@@ -58,6 +59,9 @@ pub(super) struct Worker {
     membership: GroupMembership,
     /// The last offsets that were processed of input topics that are changelogs too, since stores noted them.
     processed: BTreeMap<(Arc<str>, i32), i64>,
+    /// What the next commit is of, and what is committed of the inputs.
+    prepared: BTreeMap<TopicPartition, i64>,
+    committed: BTreeMap<TopicPartition, i64>,
     /// Offsets of repartition topics before which everything is processed, since the last purge.
     to_purge: BTreeMap<TopicPartition, i64>,
     purge: Purge,
@@ -77,13 +81,12 @@ impl Worker {
             .into_iter()
             .map(|subtopology| (subtopology.number, subtopology))
             .collect();
-        let threads = setup.config.num_stream_threads.max(1);
         let application_id = &setup.config.application_id;
         let global_stores = readers(&setup.topology, application_id, &setup.global_rows)?;
         Ok(Self {
             setup: Arc::clone(setup),
             subtopologies,
-            cache: CacheBudget::new(setup.config.statestore_cache_max_bytes / threads),
+            cache: CacheBudget::new(setup.cache_bytes()),
             global_stores,
             tasks: BTreeMap::new(),
             waiting: BTreeMap::new(),
@@ -97,10 +100,17 @@ impl Worker {
             patience: Patience::new(setup.config.task_timeout_ms),
             membership,
             processed: BTreeMap::new(),
+            prepared: BTreeMap::new(),
+            committed: BTreeMap::new(),
             to_purge: BTreeMap::new(),
             purge: Purge::new(&setup.config),
             last_commit: Instant::now(),
         })
+    }
+
+    /// Threads come and go, and share what caches may hold.
+    pub(super) fn resize_cache(&self) {
+        self.cache.resize(self.setup.cache_bytes());
     }
 
     /// The task that reads `partition`.
@@ -157,8 +167,7 @@ impl Worker {
                     .retain(|task| told.standby.contains(&task) || told.active.contains(&task))
             }
             AssignmentError::ShutdownRequested => {
-                tracing::warn!("a member of the group asks for the end of all");
-                self.setup.shared.end();
+                self.setup.shared.hear_end_of_application();
                 Ok(())
             }
             AssignmentError::IncompleteSourceTopicMetadata => {

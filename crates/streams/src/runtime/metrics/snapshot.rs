@@ -80,8 +80,8 @@ impl StreamsMetrics {
             now_ms: now_ms(),
         };
         list.add_client(registry);
-        for thread in &registry.threads {
-            list.add_thread(thread);
+        for thread in registry.threads() {
+            list.add_thread(&thread);
         }
         list.metrics
     }
@@ -347,6 +347,7 @@ const fn state_name(state: crate::runtime::State) -> &'static str {
         State::Running => "RUNNING",
         State::PendingShutdown => "PENDING_SHUTDOWN",
         State::NotRunning => "NOT_RUNNING",
+        State::PendingError => "PENDING_ERROR",
         State::Error => "ERROR",
     }
 }

@@ -26,6 +26,7 @@ impl Worker {
             self.partitions.remove(partition);
             // Whoever reads it next knows what is committed of it.
             self.to_purge.remove(partition);
+            self.committed.remove(partition);
         }
         for task_id in tasks {
             // A topic was deleted, or matches no more: the task goes on with its others.
@@ -55,6 +56,7 @@ impl Worker {
         let tasks = std::mem::take(&mut self.tasks);
         self.partitions.clear();
         self.told = Told::default();
+        self.setup.board.clear();
         // What standbys have is what their changelogs have.
         let standbys = self.standbys.close_all();
         if !in_order {

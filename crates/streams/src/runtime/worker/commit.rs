@@ -38,6 +38,7 @@ impl Worker {
             self.output.flush().await?;
         }
         for (partition, offset) in &offsets {
+            self.prepared.insert(partition.clone(), offset.offset);
             let key = (Arc::from(partition.topic.as_str()), partition.partition);
             self.processed.insert(key, offset.offset - 1);
             if self.setup.topics.is_repartition(&partition.topic) {
@@ -76,6 +77,7 @@ impl Worker {
 
     fn note_written(&mut self, closes: bool) -> Result<(), StreamsError> {
         self.last_commit = Instant::now();
+        self.committed.append(&mut self.prepared);
         self.standbys.commit()?;
         if self.output.is_transactional() && !closes {
             return Ok(());

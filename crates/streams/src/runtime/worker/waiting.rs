@@ -40,11 +40,11 @@ impl Worker {
     }
 
     /// Brings new tasks nearer to their first record: makes them, restores what comes of their changelogs within
-    /// `timeout`, and takes up where they were committed.
+    /// the time, if any is given, and takes up where they were committed.
     pub(in crate::runtime) async fn advance(
         &mut self,
         consumer: &Consumer,
-        timeout: Duration,
+        restoring: Option<Duration>,
     ) -> Result<(), StreamsError> {
         for task_id in self.waiting_that(|waiting| waiting.task.is_none()) {
             // Another thread of this process may still have it, which it has lost and does not know yet.
@@ -72,7 +72,9 @@ impl Worker {
         if !new.is_empty() {
             self.begin_to_restore(&new, consumer).await?;
         }
-        self.restorer.poll(timeout).await?;
+        if let Some(timeout) = restoring {
+            self.restorer.poll(timeout).await?;
+        }
         let is_begun = |waiting: &Waiting| waiting.committed.is_some();
         for task_id in self.waiting_that(is_begun) {
             if !self.restorer.is_restoring(task_id) {
@@ -167,9 +169,11 @@ impl Worker {
             return Ok(());
         };
         // Tasks that came together were asked about together.
-        let committed = waiting.committed.iter().flatten();
-        for (partition, offset) in committed.filter(|(name, _)| self.task_of(name) == Some(task_id))
-        {
+        for (partition, offset) in waiting.committed.iter().flatten() {
+            if self.task_of(partition) != Some(task_id) {
+                continue;
+            }
+            self.committed.insert(partition.clone(), offset.offset);
             task.resume_at(&partition.topic, partition.partition, offset.offset);
             if let Ok(metadata) = CommitMetadata::read(&offset.metadata) {
                 task.resume(&partition.topic, partition.partition, &metadata);
