@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, ensure};
 use harness::free_port;
 use harness::java::Java;
 use harness::process::run_quietly;
-use metadata::{BatchContent, BatchContentReader, MetadataRecord, Provenance};
+use metadata::{BatchContentError, MetadataRecord, Provenance, read_metadata_records};
 use model::Reader;
 use record::Batches;
 
@@ -53,7 +53,6 @@ pub(super) struct KafkaController {
     correlation_id: i32,
     log: PathBuf,
     read_bytes: u64,
-    reader: BatchContentReader,
 }
 
 impl KafkaController {
@@ -93,7 +92,6 @@ impl KafkaController {
             correlation_id: 0,
             log: data.join("__cluster_metadata-0/00000000000000000000.log"),
             read_bytes: 0,
-            reader: BatchContentReader::default(),
         };
         controller.wait_until_active()?;
         Ok(controller)
@@ -161,10 +159,13 @@ impl KafkaController {
             // Beyond the end the file is preallocated, or a batch is being written.
             let Ok(batch) = batch else { break };
             self.read_bytes += batch.bytes().len() as u64;
-            let records = match self.reader.read(&batch)? {
-                BatchContent::Quorum(_) => Vec::new(),
-                BatchContent::Metadata(records) => records,
-            };
+            let mut records = Vec::new();
+            if !batch.is_control() {
+                read_metadata_records(&batch, |_, record| {
+                    records.push(record);
+                    Ok::<_, BatchContentError>(())
+                })?;
+            }
             let at = Provenance {
                 last_offset: batch.last_offset(),
                 last_epoch: batch.partition_leader_epoch(),
