@@ -3,18 +3,16 @@
 
 use std::time::{Duration, Instant};
 
-/// So long at most, but for a few records, clients wait for their turn.
+/// So long at most, but for one record, clients wait for their turn.
 const REST_AFTER: Duration = Duration::from_millis(50);
-/// The clock is looked at after so many records.
-const RECORDS: u32 = 8;
 
-/// What a thread may do before it polls again.
+/// What a thread may do before it polls again. The clock is looked at after each record: any of them may
+/// take as long as the session of the group allows.
 #[derive(Debug)]
 pub(super) struct Pace {
     /// When it is to poll, however many records wait.
     until: Instant,
     rested: Instant,
-    records: u32,
     is_over: bool,
 }
 
@@ -24,19 +22,12 @@ impl Pace {
         Self {
             until: now.checked_add(limit).unwrap_or(now),
             rested: now,
-            records: 0,
             is_over: false,
         }
     }
 
     /// A record was processed. Whether it is the clients' turn.
-    pub(super) fn is_time_to_rest(&mut self, now: impl FnOnce() -> Instant) -> bool {
-        self.records += 1;
-        if self.records < RECORDS {
-            return false;
-        }
-        self.records = 0;
-        let now = now();
+    pub(super) fn is_time_to_rest(&mut self, now: Instant) -> bool {
         self.is_over |= now >= self.until;
         let is_due = now.saturating_duration_since(self.rested) >= REST_AFTER;
         if is_due {
@@ -62,14 +53,25 @@ mod tests {
         let mut turns = Vec::new();
         let mut over = None;
         for ms in (0..1_200).step_by(5) {
-            if pace.is_time_to_rest(|| start + Duration::from_millis(ms)) {
+            if pace.is_time_to_rest(start + Duration::from_millis(ms)) {
                 turns.push(ms);
             }
             if pace.is_over() {
                 over = over.or(Some(ms));
             }
         }
-        assert_eq!(turns[..3], [75, 155, 235]);
-        assert_eq!(over, Some(1_035));
+        assert_eq!(turns[..3], [50, 100, 150]);
+        assert_eq!(over, Some(1_000));
+    }
+
+    /// A record may take nearly as long as the session: the group is told after each one that the member lives.
+    #[test]
+    fn clients_have_their_turn_after_each_slow_record() {
+        let start = Instant::now();
+        let mut pace = Pace::new(start, Duration::from_secs(150));
+        let turns =
+            (1..=25).map(|number| pace.is_time_to_rest(start + Duration::from_secs(6 * number)));
+        assert_eq!(turns.filter(|is_due| *is_due).count(), 25);
+        assert!(pace.is_over());
     }
 }

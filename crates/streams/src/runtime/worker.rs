@@ -322,7 +322,7 @@ impl Worker {
                     break;
                 }
                 processed += 1;
-                if pace.is_time_to_rest(Instant::now) {
+                if pace.is_time_to_rest(Instant::now()) {
                     tokio::task::yield_now().await;
                 }
                 if pace.is_over() {
