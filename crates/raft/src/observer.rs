@@ -337,8 +337,9 @@ impl<D: Disk> Replica<D> {
         let RoleState::Observer(observer) = &mut self.role else {
             return Ok(());
         };
-        let known = (observer.request_count, observer.is_compared, observer.noted);
-        let (request_count, is_compared, noted) = known;
+        let (request_count, noted) = (observer.request_count, observer.noted);
+        // Who leads in a later epoch may have another log.
+        let is_compared = observer.is_compared && leader.epoch == self.epoch;
         *observer = Observer {
             request_count,
             is_compared,

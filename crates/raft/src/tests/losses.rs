@@ -52,7 +52,7 @@ fn an_observer_that_has_halted_for_a_loss_halts_again_after_a_restart() {
             poll => Leader(2) in 5 Log { fetch_offset: 0, last_fetched_epoch: 0, high_watermark: 0 }
             2 5 records 2 0:5:a 1:5:b => Observer { leader_id: 2 } epoch 5 log 0..2 high watermark 2
             learn 2 6 => Observer { leader_id: 2 } epoch 6 log 0..2 high watermark 2
-            poll => Leader(2) in 6 Log { fetch_offset: 2, last_fetched_epoch: 5, high_watermark: 2 }
+            poll => Leader(2) in 6 Log { fetch_offset: 1, last_fetched_epoch: 5, high_watermark: 2 }
             2 6 diverging 5 1 => ! the leader's log leaves this one at offset 1, and what is below 2 is committed: is `/a/__cluster_metadata-0` the directory of another cluster? Else the controller has lost records: stop it, and restore its newest directory. Removing this folder gives up what the controller lacks
             restart => Observer { leader_id: 2 } epoch 6 log 0..2 high watermark 2
             poll => Leader(2) in 6 Log { fetch_offset: 1, last_fetched_epoch: 5, high_watermark: 2 }
