@@ -12,6 +12,9 @@ pub enum AppendError {
     /// Fewer replicas are in sync than `min.insync.replicas` says: nothing is written.
     #[error("too few replicas are in sync for `min.insync.replicas`")]
     NotEnoughReplicas,
+    /// What is to be deleted is not replicated, or not there.
+    #[error("only records below the high watermark can be deleted")]
+    AboveHighWatermark,
     /// The log says no.
     #[error(transparent)]
     Log(#[from] storage::AppendError),
@@ -40,6 +43,7 @@ impl AppendError {
         let error = match self {
             Self::NotLeader => return ErrorCode::NotLeaderOrFollower,
             Self::NotEnoughReplicas => return ErrorCode::NotEnoughReplicas,
+            Self::AboveHighWatermark => return ErrorCode::OffsetOutOfRange,
             Self::Log(error) => error,
         };
         match error {

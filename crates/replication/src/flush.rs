@@ -19,7 +19,7 @@ impl<D: Disk> State<D> {
     pub(crate) fn flushed_end_offset(&self) -> i64 {
         match &self.residence {
             LogState::Open(log) => log.flushed_end_offset(),
-            LogState::Idle(idle) => idle.recovery_point,
+            LogState::Idle(idle) => idle.flushed_end_offset,
         }
     }
 

@@ -480,13 +480,16 @@ impl<D: Disk> Partition<D> {
         Ok(appended)
     }
 
-    /// Moves the start of the log forward to `offset`, which is not above the high watermark, and
-    /// returns where the log starts.
+    /// Moves the start of the log forward to `offset`, and returns where the log starts.
     ///
     /// # Errors
-    /// When the log cannot be written, and where another broker leads.
+    /// When the log cannot be written, where another broker leads, and where `offset` is above the
+    /// high watermark, which may be another one than whoever asks has seen.
     pub fn delete_records_before(&self, offset: i64) -> Result<i64, AppendError> {
         let mut state = self.opened_for_append(Acks::Leader)?;
+        if offset > state.high_watermark {
+            return Err(AppendError::AboveHighWatermark);
+        }
         state.log().advance_log_start_offset(offset)?;
         let start = state.log().log_start_offset();
         if let Some(in_sync) = &state.in_sync {

@@ -70,7 +70,7 @@ impl Published {
                 log.flushed_end_offset(),
                 log.is_failed(),
             ),
-            LogState::Idle(idle) => (idle.log_end_offset, idle.recovery_point, false),
+            LogState::Idle(idle) => (idle.log_end_offset, idle.flushed_end_offset, false),
         };
         self.flushed_end_offset
             .store(flushed_end_offset, Ordering::Release);
@@ -195,7 +195,7 @@ impl<D: Disk> State<D> {
     pub(crate) fn advance_high_watermark(&mut self) -> bool {
         let (end, flushed_end) = match &self.residence {
             LogState::Open(log) => (log.log_end_offset(), log.flushed_end_offset()),
-            LogState::Idle(idle) => (idle.log_end_offset, idle.recovery_point),
+            LogState::Idle(idle) => (idle.log_end_offset, idle.flushed_end_offset),
         };
         let before = self.high_watermark;
         assert!(before <= end, "the high watermark is within the log");

@@ -238,7 +238,12 @@ impl ReplicaFetchers {
         if leader.is_none() || leader == logs.node.id {
             return self.known.lock().release(partition);
         }
-        match partition.begin_following(leader_epoch, now_ms()) {
+        let before = partition.offsets();
+        let position = partition.begin_following(leader_epoch, now_ms());
+        if partition.offsets().log_end_offset < before.log_end_offset {
+            fetcher::note_cut(&logs, partition, &before);
+        }
+        match position {
             // The first fetch would tell the leader of what is not durable.
             Ok(_) if partition.awaits_flush() => self.follow_once_durable(logs, partition),
             Ok(position) => self.add(&logs, partition, (leader, leader_epoch), position),

@@ -34,6 +34,9 @@ pub struct IdleLog {
     pub log_end_offset: i64,
     /// What the log directory's checkpoint is to say.
     pub recovery_point: i64,
+    /// Records below are durable; above the recovery point where the indexes of what was flushed
+    /// last are not.
+    pub flushed_end_offset: i64,
     /// Base offset of the active segment.
     pub(crate) active_base_offset: i64,
     /// Size of all log files.
@@ -83,6 +86,10 @@ impl<D: Disk> Log<D> {
                 true => self.log_end_offset,
                 false => self.recovery_point(),
             },
+            flushed_end_offset: match is_synced {
+                true => self.log_end_offset,
+                false => self.flushed_end_offset,
+            },
             active_base_offset: self.active().base_offset(),
             size_bytes: self.size_bytes,
             oldest_timestamp_ms: first.largest_timestamp_ms(),
@@ -121,9 +128,10 @@ impl<D: Disk> Log<D> {
     }
 
     /// What was not durable when the log became idle may not be now.
-    fn distrust(&mut self, recovery_point: i64) {
-        self.flushed_end_offset = recovery_point.min(self.log_end_offset);
-        self.indexes_flushed_end = self.trusted_indexes_end(self.flushed_end_offset);
+    fn distrust(&mut self, recovery_point: i64, flushed_end_offset: i64) {
+        self.flushed_end_offset = flushed_end_offset.min(self.log_end_offset);
+        self.indexes_flushed_end =
+            self.trusted_indexes_end(recovery_point.min(self.log_end_offset));
         self.unsynced = Unsynced::of_opened_log(false, false);
         for offset in self.snapshots.range(recovery_point..) {
             self.unsynced.add_snapshot(*offset);
@@ -149,7 +157,8 @@ impl IdleLog {
         let producers = opened.log.producer_state_mut();
         producers.set_verification_count(self.verification_count);
         if !self.is_synced {
-            opened.log.distrust(self.recovery_point);
+            let (point, flushed_end) = (self.recovery_point, self.flushed_end_offset);
+            opened.log.distrust(point, flushed_end);
             opened.log.answered_syncs = self.answered_syncs;
         }
         Ok(opened)
@@ -176,6 +185,7 @@ impl IdleLog {
     pub const fn set_synced(&mut self) {
         self.is_synced = true;
         self.recovery_point = self.log_end_offset;
+        self.flushed_end_offset = self.log_end_offset;
     }
 
     /// Whether it may be idle with these settings, which may be others than those it had before.
@@ -210,6 +220,7 @@ mod tests {
                 log_start_offset: 0,
                 log_end_offset: 10,
                 recovery_point: 10,
+                flushed_end_offset: 10,
                 active_base_offset: 5,
                 size_bytes,
                 oldest_timestamp_ms: 1_000,

@@ -87,8 +87,8 @@ impl<D: Disk> Log<D> {
         let (files, segments, snapshots) = (&self.files, &self.segments, &mut self.snapshots);
         // A snapshot that is damaged has been replaced by replaying more.
         let mut events = Vec::new();
-        let state = producer_state_at(files, segments, snapshots, offset, &mut events);
-        self.producer_state = state?;
+        let state = producer_state_at(files, segments, snapshots, offset, &mut events)?;
+        self.replace_producers(state);
         Ok(())
     }
 
@@ -110,12 +110,18 @@ impl<D: Disk> Log<D> {
         self.leader_epochs.clear();
         // Also makes the names durable.
         self.write_leader_epochs_durably()?;
-        self.producer_state = ProducerState::empty(offset);
+        self.replace_producers(ProducerState::empty(offset));
         self.log_start_offset = offset;
         self.log_end_offset = offset;
         self.flushed_end_offset = offset;
         self.indexes_flushed_end = offset;
         Ok(())
+    }
+
+    /// The numbers of proofs go on: one of before is none of what a producer verifies from here on.
+    fn replace_producers(&mut self, mut state: ProducerState) {
+        state.set_verification_count(self.producer_state.verification_count());
+        self.producer_state = state;
     }
 
     /// From here on what was flushed says nothing about offsets at `offset` and above.

@@ -23,8 +23,8 @@ use model::{ErrorCode, MonotonicTime};
 use parking_lot::Mutex;
 use replication::{
     FetchedRecords, FetcherRequest, FetcherSettings, FetcherVersions, FollowError, Followed,
-    FollowedPartition, Isolation, Partition, PartitionKey, ReplicaFetcher, Step, StepAction,
-    StepOutcome, StepToken,
+    FollowedPartition, Isolation, Partition, PartitionKey, PartitionOffsets, ReplicaFetcher, Step,
+    StepAction, StepOutcome, StepToken,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -541,15 +541,8 @@ async fn truncate(
         if after.log_end_offset < before.log_end_offset
             || after.log_start_offset > before.log_end_offset
         {
-            note_cut(
-                &logs,
-                &partition,
-                &action,
-                (before.log_end_offset, before.high_watermark),
-            );
-            if let Some(directory) = logs.directories.get(directory_index) {
-                checkpoints::write_unless_written(&logs, directory, Kind::RecoveryPoints);
-            }
+            tell_of_cut(&partition, &action, &before);
+            note_cut(&logs, &partition, &before);
         }
         result
     };
@@ -560,15 +553,23 @@ async fn truncate(
     }
 }
 
-fn note_cut(
-    logs: &Logs,
-    partition: &Partition,
-    action: &StepAction<'_>,
-    (end_before, high_watermark_before): (i64, i64),
-) {
+/// Mends what is noted elsewhere of what was in a log before it was cut; nothing was appended since.
+pub(super) fn note_cut(logs: &Logs, partition: &Partition, before: &PartitionOffsets) {
     let after = partition.offsets();
     logs.cleaner.note_cut(logs, partition, after.log_end_offset);
-    let (to, from) = (after.log_end_offset, end_before);
+    let Some(directory) = logs.directories.get(partition.directory_index()) else {
+        return;
+    };
+    checkpoints::write_unless_written(logs, directory, Kind::RecoveryPoints);
+    // A start that is noted above the log's end would take all that is appended from here on.
+    if after.log_start_offset < before.log_start_offset {
+        checkpoints::write_unless_written(logs, directory, Kind::LogStartOffsets);
+    }
+}
+
+fn tell_of_cut(partition: &Partition, action: &StepAction<'_>, before: &PartitionOffsets) {
+    let (to, from) = (partition.offsets().log_end_offset, before.log_end_offset);
+    let high_watermark_before = before.high_watermark;
     match action {
         StepAction::RestartAt { .. } => {
             tracing::warn!(%partition, from, to, "the log begins anew where that of its leader starts");
