@@ -12,6 +12,7 @@ mod following;
 mod in_sync;
 mod in_sync_model;
 mod isr_answers;
+mod lasting;
 mod model;
 mod partition;
 mod replica_fetcher;

@@ -10,10 +10,10 @@ use crate::support::{
     LOG, LOGS, Served, TOPIC_ID, append_to, batch, batches_of, marker, producer_batch, request,
     small_config, topic_partition,
 };
-use model::{BrokerId, ErrorCode, LeaderEpoch, ProducerEpoch, ProducerId, Uuid};
+use model::{ErrorCode, LeaderEpoch, ProducerEpoch, ProducerId, Uuid};
 use record::ValidatedBatch;
 use replication::{
-    Acks, AppendError, FirstBatch, Isolation, Partition, ProducerFacts, ReadRequest, Role,
+    Acks, AppendError, FirstBatch, Isolation, Partition, ProducerFacts, ReadRequest,
     TimestampSearch, Watches,
 };
 use storage::sim::{Crash, SimDisk};
@@ -318,28 +318,6 @@ fn a_log_is_idle_when_nobody_has_used_it_since_the_last_time() {
     idle(false);
     assert!(served.partition.with_open_log(|_| ()).is_some());
     idle(true);
-}
-
-/// What was flushed stays durable while the log is idle, though the indexes may not be: else a flush would be due
-/// that nobody begins, and the high watermark would stay.
-#[test]
-fn what_was_flushed_is_durable_after_the_log_was_idle() {
-    let served = Served::with(|config| config.flush_messages = 2);
-    served.append(batch(0, 1));
-    served.append(batch(0, 1));
-    served.partition.flush_up_to(2, 0).unwrap();
-    assert_eq!(served.partition.flushed_end_offset(), 2);
-    assert!(!served.partition.become_idle(0, false).unwrap());
-    assert!(served.partition.become_idle(0, false).unwrap());
-    let seen = || {
-        let partition = &served.partition;
-        let offsets = partition.offsets();
-        let durable = partition.flushed_end_offset();
-        (offsets.high_watermark, durable, partition.awaits_flush())
-    };
-    assert_eq!(seen(), (2, 2, false));
-    served.append(batch(0, 1));
-    assert_eq!(seen(), (3, 2, false));
 }
 
 #[test]
@@ -682,52 +660,6 @@ fn a_retired_log_is_under_its_new_name_and_nobodys() {
         append(&served, batch(0, 1)).is_err(),
         "retired all the same"
     );
-}
-
-/// What was proved before the log was cut, by a broker that led, proves nothing to the one that leads again.
-#[test]
-fn a_proof_does_not_outlive_the_records_that_it_was_for() {
-    let served = Served::with(|config| config.verify_transactions = true);
-    let partition = &served.partition;
-    let first = FirstBatch {
-        producer_id: ProducerId(3),
-        producer_epoch: ProducerEpoch(0),
-        base_sequence: 0,
-    };
-    let lead = |epoch| {
-        partition
-            .take_role(Role::alone(LeaderEpoch(epoch)))
-            .unwrap()
-    };
-    lead(1);
-    let before = partition.start_verification(first, true, 0).unwrap();
-    for (epoch, restarts) in [(2, false), (4, true)] {
-        let role = Role::Follower {
-            leader: BrokerId(9),
-            leader_epoch: LeaderEpoch(epoch),
-        };
-        partition.take_role(role).unwrap();
-        let leader_epoch = LeaderEpoch(epoch);
-        match restarts {
-            true => partition.restart_as_follower(leader_epoch, 0, 0).unwrap(),
-            false => partition.truncate_as_follower(leader_epoch, 0, 0).unwrap(),
-        };
-        lead(epoch + 1);
-        let now = partition.start_verification(first, true, 0).unwrap();
-        assert!(before.is_some() && now.is_some());
-        assert_ne!(before, now);
-    }
-}
-
-#[test]
-fn only_what_is_replicated_is_deleted() {
-    let served = Served::with(|config| config.flush_messages = 2);
-    served.append(batch(0, 1));
-    served.append(batch(0, 1));
-    let delete = |offset| served.partition.delete_records_before(offset);
-    let refused = delete(2).unwrap_err();
-    assert_eq!(refused.code(), ErrorCode::OffsetOutOfRange);
-    assert_eq!(delete(1).unwrap(), 1);
 }
 
 #[test]
