@@ -242,16 +242,15 @@ fn a_log_that_is_cut_below_its_start_is_noted_to_start_there() {
     Pair::produce(&pair.follower, 0, &["lost", "lost, too", "and this"]);
     let partition = Pair::partition(&pair.follower, 0);
     partition.delete_records_before(3).unwrap();
-    let broker = pair.follower.broker();
+    let logs = pair.follower.broker().logs.clone();
     let noted = || {
-        let directory = &broker.logs.directories[partition.directory_index()];
+        let directory = &logs.directories[partition.directory_index()];
         let path = directory.path().join(LOG_START_OFFSET_CHECKPOINT);
         let noted = read_checkpoint(&RealDisk, &path).unwrap();
         noted.get(partition.topic_partition()).copied().unwrap_or(0)
     };
-    for directory in broker.logs.directories.iter() {
-        let written =
-            checkpoints::write_unless_written(&broker.logs, directory, Kind::LogStartOffsets);
+    for directory in logs.directories.iter() {
+        let written = checkpoints::write_unless_written(&logs, directory, Kind::LogStartOffsets);
         assert!(written.is_none());
     }
     assert_eq!(noted(), 3);
