@@ -50,8 +50,8 @@ pub use record::{Header, Headers, TimestampType};
 pub use records::{ConsumerRecord, OwnedRecord, Records};
 pub use stream::RecordStream;
 pub use streams_group::{
-    CopartitionGroup, StreamsListener, StreamsMember, StreamsStatus, StreamsStatusCode,
-    StreamsSubtopology, StreamsTasks, StreamsTopic, StreamsTopology, TaskSet,
+    CopartitionGroup, StreamsEndpoint, StreamsListener, StreamsMember, StreamsStatus,
+    StreamsStatusCode, StreamsSubtopology, StreamsTasks, StreamsTopic, StreamsTopology, TaskSet,
 };
 
 use crate::Error;

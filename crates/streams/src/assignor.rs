@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   members ──> processes with lags ──> high availability ──> tasks of each process ──> threads ──> partitions,
-//!   end offsets ──┘   (none: sticky)      balance, movements, standbys, warm-ups                    user data
+//!   end offsets ──┘   (none: sticky)      balance, movements, standbys (tags), warm-ups             user data
 //! ```
 //!
 //! Invariants:
@@ -21,6 +21,7 @@ mod members;
 mod movement;
 mod process;
 mod sticky;
+mod tags;
 mod threads;
 
 #[cfg(test)]

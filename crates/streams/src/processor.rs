@@ -8,6 +8,7 @@
 
 mod api;
 mod context;
+mod default_timestamp_extractor;
 mod fixed_key;
 mod handlers;
 mod node;
@@ -20,6 +21,7 @@ pub use context::{
     Collector, EmitIntervals, Origin, Partitioning, ProducedRecord, TaskContext, TaskId,
     TaskMetrics,
 };
+pub use default_timestamp_extractor::DefaultTimestampExtractor;
 pub(crate) use fixed_key::FixedKey;
 pub use fixed_key::{FixedKeyProcessor, FixedKeyProcessorContext, FixedKeyRecord};
 pub use handlers::{

@@ -15,6 +15,7 @@
 //! - A task processes nothing before its stores have what their changelogs had when it was given to the thread.
 //! - One process at a time uses a state directory.
 
+mod client_settings;
 mod clock;
 mod close_options;
 mod config;
@@ -23,8 +24,10 @@ mod ends;
 mod global;
 mod inbox;
 mod instance;
+mod java_classes;
 mod kafka_streams;
 mod kept;
+mod keys;
 mod lifecycle;
 mod listeners;
 mod living;
@@ -67,7 +70,7 @@ pub use queries::{InvalidStateStore, Queryable, QueryableStore};
 pub use settings::{ClientOverrides, ConfigError, Pairs};
 pub use state_queries::{
     FailureReason, InStore, KeyQuery, KeyQueryAs, MultiVersionedKeyQuery, PositionBound, Query,
-    QueryResult, RangeQuery, RangeQueryAs, SessionKeyQuery, StateQueryRequest, StateQueryResult,
-    TimestampedKeyQuery, TimestampedRangeQuery, VersionedKeyQuery, WindowKeyQuery,
-    WindowRangeQuery, WindowStartRangeQuery,
+    QueryResult, RangeQuery, RangeQueryAs, SessionKeyQuery, SeveralResults, StateQueryRequest,
+    StateQueryResult, TimestampedKeyQuery, TimestampedRangeQuery, VersionedKeyQuery,
+    WindowKeyQuery, WindowRangeQuery, WindowStartRangeQuery,
 };

@@ -25,7 +25,8 @@ mod topics;
 use crate::error::StreamsError;
 use crate::headers::Headers;
 use crate::processor::{
-    EmitIntervals, Handlers, ProducedRecord, PunctuationType, StoreHandle, TaskId,
+    DefaultTimestampExtractor, EmitIntervals, Handlers, ProducedRecord, PunctuationType,
+    StoreHandle, TaskId,
 };
 use crate::serde::{DefaultSerde, SerdeRef};
 use crate::state::{CacheBudget, TaskStorage};
@@ -53,6 +54,8 @@ pub struct TestDriverConfig {
     pub emit_intervals: EmitIntervals,
     /// The error handlers.
     pub handlers: Handlers,
+    /// `default.timestamp.extractor`.
+    pub default_timestamp_extractor: DefaultTimestampExtractor,
 }
 
 impl Default for TestDriverConfig {
@@ -62,6 +65,7 @@ impl Default for TestDriverConfig {
             wall_clock_ms: 0,
             emit_intervals: EmitIntervals::NONE,
             handlers: Handlers::default(),
+            default_timestamp_extractor: DefaultTimestampExtractor::default(),
         }
     }
 }
@@ -143,6 +147,7 @@ impl TopologyTestDriver {
                 inputs,
             );
             task.context().emit_intervals = config.emit_intervals;
+            task.context().default_timestamp_extractor = config.default_timestamp_extractor;
             task.init(config.wall_clock_ms)?;
             Ok::<_, StreamsError>((task, topics))
         };

@@ -64,6 +64,7 @@ fn share(run: &mut Run, [first, second]: [Library; 2], guarantee: &'static str) 
     let mut two = stage.begin(run, second, "second")?;
     let java = if first == Java { &mut one } else { &mut two };
     await_sharing(java)?;
+    await_servers([&mut one, &mut two])?;
     stage.count()?;
     one.end().context("the first ends")?;
     stage.count().context("the second goes on alone")?;
@@ -88,6 +89,38 @@ fn await_sharing(java: &mut Application) -> Result<()> {
         ensure!(
             Instant::now() < deadline,
             "Kafka Streams has {tasks} of {TASKS} tasks"
+        );
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// Where the instance of a name says that it answers.
+fn server(name: &str) -> String {
+    format!("{name}.example:7070")
+}
+
+/// Waits until both instances know of each word that one of them counts it, and that the other one stands by.
+fn await_servers([one, two]: [&mut Application; 2]) -> Result<()> {
+    let mut both = [server("first"), server("second")].to_vec();
+    both.sort();
+    let deadline = Instant::now() + IN_TIME;
+    loop {
+        let mut told = BTreeMap::new();
+        let mut is_known = true;
+        for word in WORDS.split(' ') {
+            let question = format!("where {word}");
+            let answers = [one.obey(&question)?, two.obey(&question)?];
+            let mut servers: Vec<&str> = answers[0].split(' ').collect();
+            servers.sort_unstable();
+            is_known &= answers[0] == answers[1] && servers == both;
+            told.insert(word, answers);
+        }
+        if is_known {
+            return Ok(());
+        }
+        ensure!(
+            Instant::now() < deadline,
+            "the two do not know where words are: {told:?}"
         );
         std::thread::sleep(LOOK_AGAIN);
     }
@@ -151,7 +184,8 @@ impl Stage {
             .arg(&self.bootstrap)
             .arg(dir.join("state"))
             .arg(self.guarantee)
-            .arg(self.protocol);
+            .arg(self.protocol)
+            .arg(server(name));
         Application::start(&mut command, &dir)
     }
 

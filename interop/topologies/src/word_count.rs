@@ -1,8 +1,9 @@
 //! An instance of a word count, which shares its group with instances on Kafka Streams (`WordCount.java` of
 //! `interop/streams`).
 //!
-//! `BOOTSTRAP STATE_DIR GUARANTEE PROTOCOL`. The line `running` of standard input is answered by `done` once it runs,
-//! or by what keeps it from that. `shut-down-application` asks all instances to end; `ended` is answered once this one
+//! `BOOTSTRAP STATE_DIR GUARANTEE PROTOCOL SERVER`. The line `running` of standard input is answered by `done` once it
+//! runs, or by what keeps it from that, `where WORD` by `done`, the server of the instance that counts it, and those
+//! that stand by. `shut-down-application` asks all instances to end; `ended` is answered once this one
 //! has, which is the end then. It ends in order when standard input does.
 
 use anyhow::{Context as _, Result, bail};
@@ -11,6 +12,8 @@ use riverrun_streams::dsl::{Materialized, StreamsBuilder};
 use riverrun_streams::runtime::{
     GroupProtocol, KafkaStreams, ProcessingGuarantee, State, StreamsConfig,
 };
+use riverrun_streams::serde::DefaultSerde as _;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Runs the instance.
@@ -39,7 +42,14 @@ pub(super) fn run(mut arguments: impl Iterator<Item = String>) -> Result<()> {
         "streams" => GroupProtocol::Streams,
         other => bail!("`{other}` is no protocol"),
     };
-    config.num_standby_replicas = 1;
+    let server = next()?;
+    config.application_server = Some(server.parse()?);
+    config.client_tags = BTreeMap::from([("server".to_owned(), server)]);
+    config.num_standby_replicas = if config.group_protocol == GroupProtocol::Classic {
+        1
+    } else {
+        0
+    };
     config.commit_interval_ms = Some(100);
     config.linger_ms = 0;
     config.heartbeat_interval_ms = 500;
@@ -76,9 +86,26 @@ pub(super) fn run(mut arguments: impl Iterator<Item = String>) -> Result<()> {
                     other => bail!("{:?}: {other:?}", streams.state()),
                 }
             }
-            other => println!("no command `{other}`"),
+            other => match other.strip_prefix("where ") {
+                Some(word) => println!("done {}", servers(&streams, word)?),
+                None => println!("no command `{other}`"),
+            },
         }
     }
     streams.close()?;
     Ok(())
+}
+
+/// The server of the instance that counts `word`, and those of the ones that stand by.
+fn servers(streams: &KafkaStreams, word: &str) -> Result<String> {
+    let word = word.to_owned();
+    let found = streams.query_metadata_for_key("word-counts", &word, &*String::serde())?;
+    let Some(found) = found else {
+        return Ok("unknown".to_owned());
+    };
+    let active = found
+        .active_host
+        .map_or_else(|| "unknown".to_owned(), |host| host.to_string());
+    let standby = found.standby_hosts.iter().map(|host| format!(" {host}"));
+    Ok(active + &standby.collect::<String>())
 }

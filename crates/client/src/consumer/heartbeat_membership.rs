@@ -322,7 +322,7 @@ impl<P: Protocol> HeartbeatMembership<P> {
             Some(Event::Revoked(partitions) | Event::Lost(partitions)) => {
                 self.held.retain(|one| !partitions.contains(one));
             }
-            Some(Event::Tasks(_) | Event::Statuses(_)) | None => {}
+            Some(Event::Tasks(_) | Event::Statuses(..) | Event::Endpoints(_)) | None => {}
         }
         self.has_event_out = event.is_some();
         event

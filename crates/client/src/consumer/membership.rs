@@ -17,7 +17,7 @@ pub(crate) use request::{GroupRequest, JoinRequest, SyncRequest};
 
 use super::GroupMembershipOperation;
 use super::assignors::{self, Assignor, Subscription, Topics, protocol};
-use super::streams_group::{StreamsStatus, StreamsTasks};
+use super::streams_group::{StreamsEndpoint, StreamsStatus, StreamsTasks};
 use model::{BrokerId, ErrorCode, TopicPartition};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -48,8 +48,10 @@ pub(crate) enum Event {
     Assigned(Vec<TopicPartition>),
     /// These are the tasks of a member of a streams group now.
     Tasks(StreamsTasks),
-    /// So stands a streams group.
-    Statuses(Vec<StreamsStatus>),
+    /// So stands a streams group, which wants to hear of its members once in so many milliseconds.
+    Statuses(Vec<StreamsStatus>, i64),
+    /// Where the members of a streams group answer.
+    Endpoints(Vec<StreamsEndpoint>),
 }
 
 impl Event {
@@ -57,7 +59,7 @@ impl Event {
     fn partitions(&self) -> &[TopicPartition] {
         match self {
             Self::Revoked(some) | Self::Lost(some) | Self::Assigned(some) => some,
-            Self::Tasks(_) | Self::Statuses(_) => &[],
+            Self::Tasks(_) | Self::Statuses(..) | Self::Endpoints(_) => &[],
         }
     }
 }

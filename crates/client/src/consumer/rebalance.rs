@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 /// Hears of partitions that come and go, always within [`Consumer::poll`], `unsubscribe` or
 /// `close`.
@@ -190,8 +191,13 @@ impl Consumer {
                 self.tell_streams(|listener| listener.assigned(&tasks));
                 Ok(())
             }
-            Event::Statuses(statuses) => {
-                self.tell_streams(|listener| listener.statuses(&statuses));
+            Event::Statuses(statuses, interval_ms) => {
+                let interval = Duration::from_millis(u64::try_from(interval_ms).unwrap_or(0));
+                self.tell_streams(|listener| listener.statuses(&statuses, interval));
+                Ok(())
+            }
+            Event::Endpoints(endpoints) => {
+                self.tell_streams(|listener| listener.endpoints(&endpoints));
                 Ok(())
             }
             Event::Assigned(partitions) => {

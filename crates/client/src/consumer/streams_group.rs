@@ -8,9 +8,11 @@ use super::shared::{Shared, Subscription};
 use super::{Consumer, ConsumerConfig, GroupProtocol};
 use crate::Error;
 use crate::config::not_allowed;
+use model::TopicPartition;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Partitions of tasks by the ids of their sub-topologies.
 pub type TaskSet = BTreeMap<String, BTreeSet<i32>>;
@@ -131,14 +133,31 @@ pub struct StreamsStatus {
     pub detail: String,
 }
 
+/// What members have that tell where they answer: see [`StreamsMember::user_endpoint`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamsEndpoint {
+    /// Where they answer.
+    pub host: String,
+    /// Where they answer.
+    pub port: u16,
+    /// The partitions that their active tasks read.
+    pub active: Vec<TopicPartition>,
+    /// The partitions that their standby tasks would read.
+    pub standby: Vec<TopicPartition>,
+}
+
 /// Hears of the tasks of a member, within [`Consumer::poll`].
 pub trait StreamsListener: Send + Sync {
     /// These are its tasks now. Comes after the partitions of active tasks that are no more its own were revoked, and
     /// before those of new ones are assigned.
     fn assigned(&self, tasks: &StreamsTasks);
 
-    /// So stands the group; nothing is wrong when there are none.
-    fn statuses(&self, statuses: &[StreamsStatus]);
+    /// So stands the group; nothing is wrong when there are none. The coordinator wants to hear of members once in
+    /// `heartbeat_interval`.
+    fn statuses(&self, statuses: &[StreamsStatus], heartbeat_interval: Duration);
+
+    /// These are all endpoints of the group, as the coordinator knows them now.
+    fn endpoints(&self, endpoints: &[StreamsEndpoint]);
 }
 
 /// What a member of a streams group is.

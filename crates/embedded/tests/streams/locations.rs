@@ -69,7 +69,7 @@ fn await_balance(one: &KafkaStreams, two: &KafkaStreams) -> Result<(), Error> {
             is_settled &= of_one == of_two && found.standby_hosts.len() == 1;
             for streams in [one, two] {
                 let results = asked(streams, &request(word, found.partition))?;
-                is_settled &= results.only_partition_result() == Some(&1);
+                is_settled &= results.only_partition_result()? == Some(&1);
             }
             // Who is to run a task is told before its store is restored.
             let running = match found.active_host == Some(host(1)) {
@@ -77,7 +77,7 @@ fn await_balance(one: &KafkaStreams, two: &KafkaStreams) -> Result<(), Error> {
                 false => two,
             };
             let wanted = request(word, found.partition).require_active();
-            is_settled &= asked(running, &wanted)?.only_partition_result() == Some(&1);
+            is_settled &= asked(running, &wanted)?.only_partition_result()? == Some(&1);
             actives.extend(found.active_host.clone());
         }
         if is_settled && actives.len() == 2 {
@@ -111,13 +111,11 @@ fn answers_are_of_their_roles(one: &KafkaStreams, two: &KafkaStreams) -> Result<
         let again = asked(running, &wanted.clone().with_position_bound(bound))?;
         let offsets = position.offsets.values_mut().flat_map(|of| of.values_mut());
         offsets.for_each(|offset| *offset += 1);
-        let early = asked(
-            running,
-            &wanted.with_position_bound(PositionBound::at(position)),
-        )?;
-        let is_so = results.only_partition_result() == Some(&1)
+        let late = request(word, found.partition).with_position_bound(PositionBound::at(position));
+        let early = asked(running, &late)?;
+        let is_so = results.only_partition_result()? == Some(&1)
             && reason_of(&refused) == Some(FailureReason::NotActive)
-            && again.only_partition_result() == Some(&1)
+            && again.only_partition_result()? == Some(&1)
             && reason_of(&early) == Some(FailureReason::NotUpToBound);
         if !is_so {
             return Ok(false);

@@ -59,7 +59,7 @@ fn stores_of_every_kind_are_queried() -> Result<(), Error> {
     let early = streams.store::<KeyValueStore<String, i64>>("counts");
     assert_eq!(
         early.expect_err("it is not started").to_string(),
-        "state store `counts` cannot be queried: the instance is not running"
+        "state store `counts` cannot be queried: the instance was not started yet"
     );
     streams.start()?;
     await_committed(&broker, "words", 4)?;
@@ -198,5 +198,10 @@ fn what_cannot_be_queried_is_told(streams: &KafkaStreams) -> Result<(), Error> {
              another instance"
         );
     }
+    let ended = streams.store::<KeyValueStore<String, i64>>("counts");
+    assert_eq!(
+        ended.expect_err("it has ended").to_string(),
+        "state store `counts` cannot be queried: the instance has ended, or is about to"
+    );
     Ok(())
 }

@@ -10,18 +10,32 @@ pub(super) struct Balance {
     pub(super) tasks: fn(&mut Process) -> &mut BTreeSet<TaskId>,
     /// How many tasks its load is.
     pub(super) count: fn(&Process) -> usize,
+    /// Whether a task may go from a process to another one.
+    pub(super) may_move: fn(&Process, &Process) -> bool,
 }
 
 /// Active tasks: all of them that the process has so far.
 pub(super) const ACTIVE: Balance = Balance {
     tasks: |process| &mut process.active,
     count: |process| process.active.len(),
+    may_move: |_, _| true,
 };
 
 /// Standby tasks, beside active ones.
 pub(super) const STANDBY: Balance = Balance {
     tasks: |process| &mut process.standby,
     count: Process::task_count,
+    may_move: |_, _| true,
+};
+
+/// As `STANDBY`, but tasks stay where the tags are those of the process that they come from.
+pub(super) const STANDBY_IN_PLACE: Balance = Balance {
+    tasks: |process| &mut process.standby,
+    count: Process::task_count,
+    may_move: |from, to| {
+        let mut tags = from.tags.iter();
+        tags.all(|(tag, value)| to.tags.get(tag) == Some(value))
+    },
 };
 
 impl Balance {
@@ -51,6 +65,9 @@ impl Balance {
         let Ok([from, to]) = processes.get_disjoint_mut([source, destination]) else {
             return false;
         };
+        if !(self.may_move)(from, to) {
+            return false;
+        }
         let tasks = (self.tasks)(from);
         let Some(task) = tasks.iter().copied().find(|task| !to.has(*task)) else {
             return false;

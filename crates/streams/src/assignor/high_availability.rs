@@ -1,10 +1,11 @@
 //! Kafka Streams' `HighAvailabilityTaskAssignor`: an even assignment, which becomes real as fast as processes catch up.
 
-use super::balance;
 use super::lags::Lags;
 use super::loads::Loads;
 use super::movement::{self, Warmups};
-use super::process::{Process, Processes, Settings, Work};
+use super::process::{Process, ProcessId, Processes, Settings, Work};
+use super::{balance, tags};
+use crate::formats::group::TaskId;
 
 /// Gives each task a process, and stateful ones standbys. True when tasks are not where they are to stay, which another
 /// rebalance is to look at.
@@ -37,21 +38,35 @@ fn assign_stateful(processes: &mut Processes, work: &Work) {
     balance::ACTIVE.settle(processes);
 }
 
-/// Standbys go to the least loaded processes that do not have the task.
+/// Standbys go to the least loaded processes that do not have the task, and by tags to those elsewhere first.
 pub(super) fn assign_standbys(processes: &mut Processes, work: &Work, settings: &Settings) {
+    if !settings.rack_aware_assignment_tags.is_empty() {
+        tags::assign_standbys(processes, work, settings);
+        balance::STANDBY_IN_PLACE.settle(processes);
+        return;
+    }
     let mut loads = Loads::new(processes, Process::task_count);
     for task in &work.stateful {
         for _ in 0..settings.num_standby_replicas {
-            let Some(id) = loads.least(|id| !processes[&id].has(*task)) else {
+            if add_standby(processes, &mut loads, *task, |_| true).is_none() {
                 break;
-            };
-            if let Some(process) = processes.get_mut(&id) {
-                process.standby.insert(*task);
             }
-            loads.update(processes, id);
         }
     }
     balance::STANDBY.settle(processes);
+}
+
+/// Gives a task to the least loaded process that is eligible and does not have it; which one, if there is one.
+pub(super) fn add_standby(
+    processes: &mut Processes,
+    loads: &mut Loads,
+    task: TaskId,
+    is_eligible: impl Fn(ProcessId) -> bool,
+) -> Option<ProcessId> {
+    let id = loads.least(|id| !processes[&id].has(task) && is_eligible(id))?;
+    processes.get_mut(&id)?.standby.insert(task);
+    loads.update(processes, id);
+    Some(id)
 }
 
 fn assign_stateless(processes: &mut Processes, work: &Work) {

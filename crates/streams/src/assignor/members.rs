@@ -23,6 +23,8 @@ pub(super) struct Thread {
     pub(super) offset_sums: BTreeMap<TaskId, i64>,
     /// `host:port` for interactive queries; empty for none.
     pub(super) endpoint: String,
+    /// `client.tag.`
+    pub(super) tags: BTreeMap<String, String>,
     is_shutdown_requested: bool,
 }
 
@@ -86,6 +88,9 @@ impl Members {
         let mut lags = Lags::new(end_offset_sums.cloned().unwrap_or_default());
         for thread in &self.threads {
             let process = processes.entry(thread.process).or_default();
+            if process.threads == 0 {
+                process.tags.clone_from(&thread.tags);
+            }
             process.threads += 1;
             for (task, sum) in &thread.offset_sums {
                 if *sum == LATEST_OFFSET {
@@ -131,6 +136,7 @@ fn thread(member: &Member, told: Option<MemberSubscription>) -> Thread {
             owned,
             offset_sums: told.task_offset_sums,
             endpoint: told.user_endpoint,
+            tags: told.client_tags,
             is_shutdown_requested: told.error_code == SHUTDOWN_REQUESTED,
         },
         None => Thread {
@@ -139,6 +145,7 @@ fn thread(member: &Member, told: Option<MemberSubscription>) -> Thread {
             owned,
             offset_sums: BTreeMap::new(),
             endpoint: String::new(),
+            tags: BTreeMap::new(),
             is_shutdown_requested: false,
         },
     }

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What an application says about the assignment of its tasks.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Settings {
     /// `acceptable.recovery.lag`: who lags by no more has caught up.
     pub(crate) acceptable_recovery_lag: i64,
@@ -15,6 +15,8 @@ pub(crate) struct Settings {
     pub(crate) num_standby_replicas: usize,
     /// `probing.rebalance.interval.ms`.
     pub(crate) probing_rebalance_interval_ms: i64,
+    /// `rack.aware.assignment.tags`: standbys go where these differ.
+    pub(crate) rack_aware_assignment_tags: BTreeSet<String>,
 }
 
 /// The id of a process, in the order of Java's UUIDs: two signed numbers.
@@ -70,6 +72,8 @@ impl Work {
 pub(super) struct Process {
     /// How many members it has, which is its capacity.
     pub(super) threads: usize,
+    /// Where it is, as its first member says.
+    pub(super) tags: BTreeMap<String, String>,
     /// Tasks that it runs.
     pub(super) previous_active: BTreeSet<TaskId>,
     /// Tasks that it is given to run.

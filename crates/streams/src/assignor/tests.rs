@@ -39,6 +39,7 @@ fn settings() -> Settings {
         max_warmup_replicas: 2,
         num_standby_replicas: 0,
         probing_rebalance_interval_ms: 600_000,
+        rack_aware_assignment_tags: BTreeSet::new(),
     }
 }
 
@@ -92,7 +93,7 @@ impl World {
             task_offset_sums: kept.chain(running).collect(),
             unique_field: 0,
             error_code: 0,
-            client_tags: BTreeMap::new(),
+            client_tags: BTreeMap::from([("zone".to_owned(), (thread.process % 2).to_string())]),
         };
         let mut member = Member {
             member_id: format!("m{index:02}"),
@@ -233,24 +234,29 @@ fn any_world() -> impl Strategy<Value = World> {
         prop::collection::vec(1..6_usize, 1..5),
         prop::collection::vec(1..4_usize, 1..5),
         prop::collection::vec((1..5_u8, 0..4_i32, 0..6_i32, sum), 0..20),
-        (0..3_usize, 1..4_usize),
+        (0..3_usize, 1..4_usize, any::<bool>()),
     )
-        .prop_map(|(partitions, threads, kept, (standbys, warmups))| {
-            let mut world = world(&partitions, &threads);
-            world.settings.num_standby_replicas = standbys;
-            world.settings.max_warmup_replicas = warmups;
-            let tasks = world.tasks();
-            for (process, subtopology, partition, sum) in kept {
-                let task = TaskId {
-                    subtopology,
-                    partition,
-                };
-                if tasks.contains(&task) && world.stateful.contains(&subtopology) {
-                    world.kept.insert((process, task), sum);
+        .prop_map(
+            |(partitions, threads, kept, (standbys, warmups, by_zones))| {
+                let mut world = world(&partitions, &threads);
+                world.settings.num_standby_replicas = standbys;
+                world.settings.max_warmup_replicas = warmups;
+                if by_zones {
+                    world.settings.rack_aware_assignment_tags = BTreeSet::from(["zone".to_owned()]);
                 }
-            }
-            world
-        })
+                let tasks = world.tasks();
+                for (process, subtopology, partition, sum) in kept {
+                    let task = TaskId {
+                        subtopology,
+                        partition,
+                    };
+                    if tasks.contains(&task) && world.stateful.contains(&subtopology) {
+                        world.kept.insert((process, task), sum);
+                    }
+                }
+                world
+            },
+        )
 }
 
 proptest! {
@@ -348,6 +354,25 @@ fn a_new_process_warms_up_first() {
 }
 
 /// Who stands by takes over at once when the other is gone.
+#[test]
+fn a_standby_is_in_another_zone() {
+    let mut world = world(&[1, 4], &[1, 1, 1]);
+    world.settings.num_standby_replicas = 1;
+    world.settings.rack_aware_assignment_tags = BTreeSet::from(["zone".to_owned()]);
+    while world.settle() {
+        world.catch_up();
+    }
+    for thread in &world.threads {
+        let stateful = thread.active.iter();
+        for task in stateful.filter(|task| world.stateful.contains(&task.subtopology)) {
+            let mut threads = world.threads.iter();
+            let standby = threads.find(|other| other.standby.contains(task));
+            let standby = standby.expect("a standby");
+            assert_ne!(standby.process % 2, thread.process % 2, "{task:?}");
+        }
+    }
+}
+
 #[test]
 fn a_standby_takes_over() {
     let mut world = world(&[1, 4], &[1, 1]);

@@ -290,6 +290,7 @@ impl Builder {
             inner.graph.merge_self_joins();
         }
         let mut topology = Topology::new();
+        topology.built_with = config.pairs();
         inner.graph.write(&mut topology, config)?;
         if config.ensure_explicit_internal_resource_naming {
             check_explicit_names(&topology, &inner.generated)?;

@@ -1,8 +1,9 @@
 //! What an application configures about its topology.
 
 use super::DslStores;
+use crate::state::{DslStoreFormat, StoreType};
 use crate::topology::{Topology, TopologyError};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -17,6 +18,31 @@ pub struct TopologyConfig {
     /// `ensure.explicit.internal.resource.naming`: no state store, repartition topic or changelog may have a name with
     /// a number, which changes with the application (KIP-1111).
     pub ensure_explicit_internal_resource_naming: bool,
+}
+
+impl TopologyConfig {
+    /// What is configured, by Kafka Streams' names.
+    pub(crate) fn pairs(&self) -> BTreeMap<&'static str, String> {
+        let format = match self.stores.format {
+            DslStoreFormat::Headers => "HEADERS",
+            DslStoreFormat::Plain => "PLAIN",
+            DslStoreFormat::Timestamped => "DEFAULT",
+        };
+        let store_type = match self.stores.store_type {
+            StoreType::Persistent => "rocksDB",
+            StoreType::InMemory => "in_memory",
+        };
+        let naming = self.ensure_explicit_internal_resource_naming;
+        BTreeMap::from([
+            ("topology.optimization", self.optimization.to_string()),
+            ("dsl.store.format", format.to_owned()),
+            ("default.dsl.store", store_type.to_owned()),
+            (
+                "ensure.explicit.internal.resource.naming",
+                naming.to_string(),
+            ),
+        ])
+    }
 }
 
 /// `topology.optimization`: `none`, `all`, or names of optimizations with commas between them.
@@ -46,6 +72,29 @@ impl Optimization {
         merge_repartition_topics: true,
         single_store_self_join: true,
     };
+}
+
+/// As `topology.optimization` has it.
+impl fmt::Display for Optimization {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::ALL {
+            return f.write_str("all");
+        }
+        let names = [
+            (
+                self.reuse_ktable_source_topics,
+                "reuse.ktable.source.topics",
+            ),
+            (self.merge_repartition_topics, "merge.repartition.topics"),
+            (self.single_store_self_join, "single.store.self.join"),
+        ];
+        let names = names.iter().filter(|(is_set, _)| *is_set);
+        let names: Vec<&str> = names.map(|(_, name)| *name).collect();
+        match names.is_empty() {
+            true => f.write_str("none"),
+            false => f.write_str(&names.join(",")),
+        }
+    }
 }
 
 /// A text that is no `topology.optimization`.

@@ -7,8 +7,8 @@ use crate::processor::{Outputs, TaskContext};
 use crate::record::{Data, Record};
 use crate::serde::SerdeRef;
 use crate::topology::{
-    Consumed, InternalTopic, Produced, SinkTopic, SourceTopics, StreamPartitioner, Topology,
-    TopologyError, check_name, stateless_factory,
+    Consumed, InternalTopic, Produced, SinkTopic, SourceTopics, StreamPartitioner,
+    TimestampExtractor, Topology, TopologyError, check_name, stateless_factory,
 };
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -131,7 +131,9 @@ impl<K: Data, V: Data> Repartition<K, V> {
             produced,
             &[filter],
         )?;
-        let consumed = Consumed::with(Arc::clone(&self.key_serde), Arc::clone(&self.value_serde));
+        // The application has written these records: their times are good.
+        let consumed = Consumed::with(Arc::clone(&self.key_serde), Arc::clone(&self.value_serde))
+            .with_timestamp_extractor(TimestampExtractor::FailOnInvalidTimestamp);
         topology
             .add_source(
                 &self.source,

@@ -1,6 +1,8 @@
 //! What the nodes and stores of a task share while a record passes through.
 
-use super::{ErrorContext, HandlerResponse, Handlers, Schedules, UpgradeFrom};
+use super::{
+    DefaultTimestampExtractor, ErrorContext, HandlerResponse, Handlers, Schedules, UpgradeFrom,
+};
 use crate::error::{BoxError, Failure, FailureKind, Place, StreamsError};
 use crate::headers::Headers;
 use crate::record::RecordContext;
@@ -172,6 +174,8 @@ pub struct TaskContext {
     pub emit_intervals: EmitIntervals,
     /// What other instances have, while the application is upgraded.
     pub upgrade_from: Option<UpgradeFrom>,
+    /// Which time records have whose source does not say.
+    pub default_timestamp_extractor: DefaultTimestampExtractor,
     /// A node has asked for a commit.
     pub commit_requested: bool,
     /// By the name of a store of windows: those that close until then have given their final results. Committed with
@@ -216,6 +220,7 @@ impl TaskContext {
             partition_counts: BTreeMap::new(),
             emit_intervals: EmitIntervals::default(),
             upgrade_from: None,
+            default_timestamp_extractor: DefaultTimestampExtractor::default(),
             commit_requested: false,
             emitted_close_times_ms: BTreeMap::new(),
             schedules: Schedules::default(),

@@ -1,13 +1,13 @@
 //! What an application configures, under Kafka Streams' names.
 
-use super::kafka_streams::client_error;
 use super::process_id::ProcessId;
-use super::{ClientOverrides, HostInfo, Pairs, RecordingLevel};
+use super::{ClientOverrides, HostInfo, RecordingLevel};
+use crate::dsl::TopologyConfig;
 use crate::error::StreamsError;
-use crate::processor::{Handlers, UpgradeFrom};
+use crate::processor::{DefaultTimestampExtractor, Handlers, UpgradeFrom};
+use crate::topology::Topology;
 use riverrun_client::ClientConfig;
-use riverrun_client::admin::AdminConfig;
-use riverrun_client::consumer::ConsumerConfig;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// `processing.guarantee`.
@@ -101,6 +101,17 @@ pub struct StreamsConfig {
     /// `application.server`: where this instance answers what others ask it of its stores, as the application does
     /// that.
     pub application_server: Option<HostInfo>,
+    /// `client.tag.`: where this instance is, such as its zone, by names that the application chooses.
+    pub client_tags: BTreeMap<String, String>,
+    /// `rack.aware.assignment.tags`: standbys of a task go to instances whose tags of these names have other values
+    /// than those of the instance that runs it, and than one another, as far as there are any (KIP-708). In classic
+    /// groups.
+    pub rack_aware_assignment_tags: BTreeSet<String>,
+    /// `default.timestamp.extractor`: of sources that have none of their own.
+    pub default_timestamp_extractor: DefaultTimestampExtractor,
+    /// What the topology is to be built with, by `StreamsBuilder::build_with`. An instance does not start with a
+    /// topology that was built otherwise than what is set here.
+    pub topology: TopologyConfig,
     /// Settings of single kinds of clients, and of internal topics: those with prefixes.
     pub overrides: ClientOverrides,
     /// The three exception handlers.
@@ -151,38 +162,13 @@ impl StreamsConfig {
             upgrade_from: None,
             metrics_recording_level: RecordingLevel::Info,
             application_server: None,
+            client_tags: BTreeMap::new(),
+            rack_aware_assignment_tags: BTreeSet::new(),
+            default_timestamp_extractor: DefaultTimestampExtractor::default(),
+            topology: TopologyConfig::default(),
             overrides: ClientOverrides::default(),
             handlers: Handlers::default(),
         })
-    }
-
-    /// Changes `config` of a consumer as the application wants: by what all consumers have, then by what this kind has.
-    /// What the runtime relies on stays.
-    pub(super) fn override_consumer(
-        &self,
-        config: &mut ConsumerConfig,
-        of_kind: &Pairs,
-    ) -> Result<(), StreamsError> {
-        let needed = (
-            config.group_id.clone(),
-            config.enable_auto_commit,
-            config.allow_auto_create_topics,
-            config.isolation_level,
-        );
-        for (key, value) in self.overrides.consumer.iter().chain(of_kind) {
-            config.set(key, value).map_err(client_error)?;
-        }
-        let wanted = config.isolation_level;
-        (
-            config.group_id,
-            config.enable_auto_commit,
-            config.allow_auto_create_topics,
-            config.isolation_level,
-        ) = needed;
-        if self.processing_guarantee == ProcessingGuarantee::AtLeastOnce {
-            config.isolation_level = wanted;
-        }
-        Ok(())
     }
 
     /// With which the names of the threads and clients of a process begin.
@@ -193,16 +179,59 @@ impl StreamsConfig {
         }
     }
 
-    /// The configuration of admin clients.
-    pub(super) fn admin(&self) -> Result<AdminConfig, StreamsError> {
-        let mut config = AdminConfig {
-            client: self.client.clone(),
-            ..AdminConfig::default()
-        };
-        for (key, value) in &self.overrides.admin {
-            config.set(key, value).map_err(client_error)?;
+    /// What is set goes together, and with the topology. What has no effect is told.
+    ///
+    /// # Errors
+    /// It does not go together.
+    pub(super) fn check(&self, topology: &Topology) -> Result<(), StreamsError> {
+        self.check_transactions()?;
+        self.check_group()?;
+        self.check_topology(topology)?;
+        for unused in self.unused_client_settings() {
+            tracing::warn!("{unused}");
         }
-        Ok(config)
+        Ok(())
+    }
+
+    /// Streams groups have no static members, and brokers say how many standbys there are.
+    fn check_group(&self) -> Result<(), StreamsError> {
+        if self.group_protocol == GroupProtocol::Classic {
+            return Ok(());
+        }
+        let overrides = &self.overrides;
+        let mut ids = [&overrides.consumer, &overrides.main_consumer].into_iter();
+        let is_set = |id: &String| !id.is_empty();
+        if ids.any(|pairs| pairs.get("group.instance.id").is_some_and(is_set)) {
+            return Err(StreamsError::Other(
+                "streams groups have no static members; set `group.protocol` = `classic`, or remove `group.instance.id`"
+                    .to_owned(),
+            ));
+        }
+        if self.num_standby_replicas > 0 {
+            tracing::warn!(
+                "`num.standby.replicas` has no effect in streams groups: set `streams.num.standby.replicas` of the \
+                 group, by `kafka-configs.sh --entity-type groups`"
+            );
+        }
+        Ok(())
+    }
+
+    /// A topology that is built otherwise has other topics, and other bytes in them.
+    fn check_topology(&self, topology: &Topology) -> Result<(), StreamsError> {
+        let usual = TopologyConfig::default().pairs();
+        for (key, wanted) in self.topology.pairs() {
+            let built = topology.built_with.get(key);
+            let Some(built) = built.filter(|built| **built != wanted) else {
+                continue;
+            };
+            if usual.get(key) != Some(&wanted) {
+                return Err(StreamsError::Other(format!(
+                    "`{key}` is `{wanted}`, and the topology was built with `{built}`; build it by `build_with` and the \
+                     `topology` of the configuration"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Transactions live until they are committed.

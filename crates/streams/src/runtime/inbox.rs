@@ -23,6 +23,8 @@ pub(super) type Question = Box<dyn FnOnce(&Asked<'_>) + Send>;
 pub(super) struct Asked<'a> {
     /// Those that process.
     pub(super) tasks: &'a BTreeMap<TaskId, Task>,
+    /// Those that are to process, and whose stores are being restored.
+    pub(super) restoring: BTreeMap<TaskId, &'a Task>,
     /// Those that stand by.
     pub(super) standbys: &'a BTreeMap<TaskId, BuiltTask>,
 }

@@ -134,7 +134,7 @@ impl KafkaStreams {
         }
         let topics = Arc::new(ApplicationTopics::of(&self.topology, &self.config)?);
         self.check_work(&topics)?;
-        self.config.check_transactions()?;
+        self.config.check(&self.topology)?;
         let directory = StateDirectory::open(&self.config.state_dir, &self.config.application_id)?;
         if let Some(age_ms) = self.config.state_cleanup_dir_max_age_ms {
             // Nobody knows yet what is kept.
@@ -372,7 +372,17 @@ impl KafkaStreams {
         let is_running = self.state().is_running_or_rebalancing();
         let started = self.started.get().filter(|_| is_running);
         let queried = started.map(|started| &started.queried);
-        queried.ok_or_else(|| InvalidStateStore::NotRunning(Arc::from(store)))
+        queried.ok_or_else(|| self.not_running(store))
+    }
+
+    /// Why nothing of a store is told while the instance does not run.
+    pub(super) fn not_running(&self, store: &str) -> InvalidStateStore {
+        match self.state() {
+            State::Created | State::Rebalancing | State::Running => {
+                InvalidStateStore::NotStarted(Arc::from(store))
+            }
+            _ => InvalidStateStore::Stopped(Arc::from(store)),
+        }
     }
 
     /// Ends the threads, and waits for them: each commits what it has processed, closes its stores and leaves the

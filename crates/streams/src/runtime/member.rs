@@ -191,7 +191,7 @@ impl PartitionAssignor for StreamsAssignor {
                     true => SHUTDOWN_REQUESTED,
                     false => 0,
                 },
-                client_tags: BTreeMap::new(),
+                client_tags: self.config.client_tags.clone(),
             }
             .to_bytes(),
         )
@@ -213,6 +213,7 @@ impl PartitionAssignor for StreamsAssignor {
             max_warmup_replicas: config.max_warmup_replicas,
             num_standby_replicas: config.num_standby_replicas,
             probing_rebalance_interval_ms: config.probing_rebalance_interval_ms,
+            rack_aware_assignment_tags: config.rack_aware_assignment_tags.clone(),
         };
         assignor::assign(&group, &settings)
     }

@@ -377,8 +377,7 @@ impl KafkaStreams {
     /// What tells where the keys of a store are.
     fn located_of(&self, store: &str) -> Result<&Located, InvalidStateStore> {
         self.queried(store)?;
-        let not_running = || InvalidStateStore::NotRunning(Arc::from(store));
-        self.located().ok_or_else(not_running)
+        self.located().ok_or_else(|| self.not_running(store))
     }
 
     /// Which instances have `key` of a store, if its topics are partitioned by the bytes of their keys, as producers do

@@ -34,9 +34,12 @@ pub enum InvalidStateStore {
     /// The topology has no such store.
     #[error("the topology has no state store `{0}`")]
     Unknown(Arc<str>),
-    /// The instance does not run.
-    #[error("state store `{0}` cannot be queried: the instance is not running")]
-    NotRunning(Arc<str>),
+    /// The instance was not started yet: whoever asks after `KafkaStreams::start` may be answered.
+    #[error("state store `{0}` cannot be queried: the instance was not started yet")]
+    NotStarted(Arc<str>),
+    /// The instance has ended, or is about to: another one has to be asked.
+    #[error("state store `{0}` cannot be queried: the instance has ended, or is about to")]
+    Stopped(Arc<str>),
     /// No task of this instance has it now.
     #[error(
         "no task of this instance has state store `{0}` now: it is being restored, or it may have migrated to another \
@@ -466,6 +469,7 @@ mod tests {
     fn answer(inbox: &Inbox) {
         inbox.answer(&Asked {
             tasks: &BTreeMap::new(),
+            restoring: BTreeMap::new(),
             standbys: &BTreeMap::new(),
         });
     }

@@ -2,10 +2,14 @@
 //!
 //! A key without a prefix that is no setting of Kafka Streams goes to every client that has it. `consumer.` is for all
 //! consumers; `main.consumer.`, `restore.consumer.` and `global.consumer.` for one of them, and count more; then there
-//! are `producer.`, `admin.` and, for the configuration of internal topics, `topic.`.
+//! are `producer.`, `admin.` and, for the configuration of internal topics, `topic.`. `client.tag.` says where an
+//! instance is.
 
-use super::{GroupProtocol, ProcessingGuarantee, RecordingLevel, StreamsConfig};
-use crate::processor::{DeadLetterTopic, Handlers, UpgradeFrom};
+use super::keys::{self, Verdict};
+use super::{GroupProtocol, ProcessingGuarantee, RecordingLevel, StreamsConfig, java_classes};
+use crate::dsl::UnknownOptimization;
+use crate::processor::UpgradeFrom;
+use crate::state::{DslStoreFormat, StoreType};
 use riverrun_client::admin::AdminConfig;
 use riverrun_client::config::Properties;
 use riverrun_client::consumer::ConsumerConfig;
@@ -14,7 +18,6 @@ use riverrun_client::{ClientConfig, Error};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
-use std::sync::Arc;
 
 /// What is wrong with a configuration, in the words of Kafka's `ConfigException`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,7 +64,8 @@ pub type Pairs = BTreeMap<String, String>;
 
 impl StreamsConfig {
     /// The defaults, changed by pairs of Kafka's names and values as text. Of two pairs with one key the later one
-    /// counts.
+    /// counts. A setting that has no effect here is told by a warning in the log; `topology` is for
+    /// `StreamsBuilder::build_with`.
     ///
     /// # Errors
     /// `application.id` or `bootstrap.servers` is missing, a key does not exist, or a value is not allowed.
@@ -83,8 +87,8 @@ impl StreamsConfig {
         Self::from_pairs(properties.pairs())
     }
 
-    /// As `from_properties`, but keys that do not exist, such as those of Java's serdes, are left aside, and returned
-    /// for a warning.
+    /// As `from_properties`, but keys that do not exist, such as those of an application's own, are left aside, and
+    /// returned for a warning.
     ///
     /// # Errors
     /// As `from_pairs`, but for keys that do not exist.
@@ -106,20 +110,118 @@ impl StreamsConfig {
             .map_err(|error| refused("bootstrap.servers", servers, &error))?;
         let mut config = Self::new(application_id, servers)
             .map_err(|error| invalid("application.id", application_id, &error.to_string()))?;
-        config.handlers = handlers(&pairs)?;
+        config.handlers = java_classes::handlers(&pairs)?;
+        config.set_with_another_name(&pairs)?;
         let mut unknown = Vec::new();
         for (key, value) in pairs {
+            match keys::judge(key, value)? {
+                Verdict::Read => {}
+                Verdict::Same => continue,
+                Verdict::WithoutEffect(why) => {
+                    tracing::warn!(key, value, "this setting has no effect: {why}");
+                    continue;
+                }
+            }
             let is_known = READ_BEFORE.contains(&key)
                 || config.set_time(key, value)?
                 || config.set_named(key, value)?
                 || config.set_runtime(key, value)?
+                || config.set_topology(key, value)?
+                || config.set_tag(key, value)?
                 || config.set_prefixed(key, value)?
                 || config.set_client(key, value)?;
             if !is_known {
                 unknown.push(key.to_owned());
             }
         }
+        config.check_tags()?;
         Ok((config, unknown))
+    }
+
+    /// Standbys are assigned by tags that the instance has.
+    fn check_tags(&self) -> Result<(), ConfigError> {
+        let tags = &self.rack_aware_assignment_tags;
+        let all: Vec<&str> = tags.iter().map(String::as_str).collect();
+        let all = format!("[{}]", all.join(", "));
+        let problem = match tags.iter().find(|tag| !self.client_tags.contains_key(*tag)) {
+            _ if tags.len() > TAGS_MAX => format!("exceeds maximum list size of [{TAGS_MAX}]."),
+            Some(tag) => format!(
+                "Contains invalid value [{tag}] which doesn't have corresponding tag set via [client.tag.] prefix."
+            ),
+            None => return Ok(()),
+        };
+        Err(invalid("rack.aware.assignment.tags", &all, &problem))
+    }
+
+    /// Settings that have a newer name, which counts more.
+    fn set_with_another_name(&mut self, pairs: &BTreeMap<&str, &str>) -> Result<(), ConfigError> {
+        if let Some(value) = pairs.get("cache.max.bytes.buffering") {
+            let key = "cache.max.bytes.buffering";
+            self.statestore_cache_max_bytes = number(key, value, 0..=usize::MAX)?;
+        }
+        if let Some(value) = pairs.get("default.dsl.store") {
+            self.topology.stores.store_type = match *value {
+                "rocksDB" => StoreType::Persistent,
+                "in_memory" => StoreType::InMemory,
+                _ => {
+                    let reason = "String must be one of: rocksDB, in_memory";
+                    return Err(invalid("default.dsl.store", value, reason));
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// What `StreamsBuilder::build_with` is to know.
+    fn set_topology(&mut self, key: &str, value: &str) -> Result<bool, ConfigError> {
+        match key {
+            "topology.optimization" => {
+                let optimization = value.parse();
+                self.topology.optimization =
+                    optimization.map_err(|error: UnknownOptimization| {
+                        invalid(key, value, &error.to_string())
+                    })?;
+            }
+            "dsl.store.format" => {
+                self.topology.stores.format = match value.to_ascii_uppercase().as_str() {
+                    "DEFAULT" => DslStoreFormat::Timestamped,
+                    "HEADERS" => DslStoreFormat::Headers,
+                    _ => {
+                        let reason = "String must be one of (case insensitive): HEADERS, DEFAULT";
+                        return Err(invalid(key, value, reason));
+                    }
+                }
+            }
+            "dsl.store.suppliers.class" => {
+                self.topology.stores.store_type = java_classes::store_suppliers(key, value)?;
+            }
+            "ensure.explicit.internal.resource.naming" => {
+                self.topology.ensure_explicit_internal_resource_naming = boolean(key, value)?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// `client.tag.`, in Kafka Streams' bounds.
+    fn set_tag(&mut self, key: &str, value: &str) -> Result<bool, ConfigError> {
+        let tag = key.strip_prefix("client.tag.");
+        let Some(tag) = tag.filter(|tag| !tag.is_empty()) else {
+            return Ok(false);
+        };
+        let problem = if tag.chars().count() > TAG_KEY_LENGTH_MAX {
+            format!("Tag key exceeds maximum length of {TAG_KEY_LENGTH_MAX}.")
+        } else if value.is_empty() {
+            "Tag value cannot be empty.".to_owned()
+        } else if value.chars().count() > TAG_VALUE_LENGTH_MAX {
+            format!("Tag value exceeds maximum length of {TAG_VALUE_LENGTH_MAX}.")
+        } else if self.client_tags.len() == TAGS_MAX {
+            format!("At most {TAGS_MAX} client tags can be specified using client.tag. prefix.")
+        } else {
+            self.client_tags.insert(tag.to_owned(), value.to_owned());
+            return Ok(true);
+        };
+        Err(invalid(key, value, &problem))
     }
 
     fn set_time(&mut self, key: &str, value: &str) -> Result<bool, ConfigError> {
@@ -198,6 +300,14 @@ impl StreamsConfig {
                     )
                 })?;
                 self.upgrade_from = Some(from);
+            }
+            "rack.aware.assignment.tags" => {
+                let tags = value.split(',').map(str::trim);
+                let tags = tags.filter(|tag| !tag.is_empty()).map(str::to_owned);
+                self.rack_aware_assignment_tags = tags.collect();
+            }
+            "default.timestamp.extractor" => {
+                self.default_timestamp_extractor = java_classes::timestamp_extractor(key, value)?;
             }
             "application.server" => {
                 let server = Some(value).filter(|server| !server.is_empty());
@@ -302,10 +412,19 @@ impl StreamsConfig {
 
 const MAX_INT: usize = i32::MAX as usize;
 
+/// Kafka Streams' bounds of client tags.
+const TAGS_MAX: usize = 5;
+const TAG_KEY_LENGTH_MAX: usize = 20;
+const TAG_VALUE_LENGTH_MAX: usize = 30;
+
 /// Settings that are read before all others.
-const READ_BEFORE: [&str; 6] = [
+const READ_BEFORE: [&str; 10] = [
     "application.id",
     "bootstrap.servers",
+    "cache.max.bytes.buffering",
+    "default.deserialization.exception.handler",
+    "default.dsl.store",
+    "default.production.exception.handler",
     "deserialization.exception.handler",
     "processing.exception.handler",
     "production.exception.handler",
@@ -327,44 +446,7 @@ fn admin_has(key: &str, value: &str) -> Option<Result<(), Error>> {
     AdminConfig::is_key(key).then(|| AdminConfig::default().set(key, value))
 }
 
-/// The handlers that the names of Java's classes stand for.
-fn handlers(pairs: &BTreeMap<&str, &str>) -> Result<Handlers, ConfigError> {
-    let topic = pairs.get("errors.dead.letter.queue.topic.name");
-    let topic = topic.filter(|topic| !topic.is_empty());
-    let dead_letters = DeadLetterTopic(topic.map(|topic| Arc::from(*topic)));
-    let go_on = Handlers::log_and_continue(dead_letters.clone());
-    let mut handlers = Handlers::log_and_fail(dead_letters);
-    let goes_on = |key: &str| {
-        let Some(class) = pairs.get(key) else {
-            return Ok(false);
-        };
-        match class.rsplit('.').next().unwrap_or_default() {
-            "LogAndContinueExceptionHandler" | "LogAndContinueProcessingExceptionHandler" => {
-                Ok(true)
-            }
-            "LogAndFailExceptionHandler"
-            | "LogAndFailProcessingExceptionHandler"
-            | "DefaultProductionExceptionHandler" => Ok(false),
-            _ => Err(invalid(
-                key,
-                class,
-                &format!("Class {class} could not be found."),
-            )),
-        }
-    };
-    if goes_on("deserialization.exception.handler")? {
-        handlers.deserialization = go_on.deserialization;
-    }
-    if goes_on("processing.exception.handler")? {
-        handlers.processing = go_on.processing;
-    }
-    if goes_on("production.exception.handler")? {
-        handlers.production = go_on.production;
-    }
-    Ok(handlers)
-}
-
-fn invalid(key: &str, value: &str, reason: &str) -> ConfigError {
+pub(super) fn invalid(key: &str, value: &str, reason: &str) -> ConfigError {
     ConfigError::Invalid {
         key: key.to_owned(),
         value: value.to_owned(),
@@ -415,121 +497,4 @@ fn boolean(key: &str, value: &str) -> Result<bool, ConfigError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const REQUIRED: [(&str, &str); 2] =
-        [("application.id", "app"), ("bootstrap.servers", "one:9092")];
-
-    fn read(pairs: &[(&str, &str)]) -> Result<StreamsConfig, ConfigError> {
-        StreamsConfig::from_pairs(REQUIRED.iter().chain(pairs).copied())
-    }
-
-    #[test]
-    fn settings_have_kafka_streams_names() -> Result<(), ConfigError> {
-        let config = read(&[
-            ("num.stream.threads", "3"),
-            ("processing.guarantee", "exactly_once_v2"),
-            ("group.protocol", "streams"),
-            ("commit.interval.ms", "50"),
-            ("statestore.cache.max.bytes", "0"),
-            ("max.task.idle.ms", "-1"),
-            ("replication.factor", "-1"),
-            ("state.dir", "/var/lib/app"),
-            ("client.id", "anna"),
-            ("consumer.fetch.max.wait.ms", "100"),
-            ("main.consumer.max.poll.records", "7"),
-            ("producer.linger.ms", "5"),
-            ("topic.segment.bytes", "1000000"),
-            ("application.server", "one.example:7070"),
-            ("metrics.recording.level", "DEBUG"),
-            ("upgrade.from", "3.4"),
-        ])?;
-        let server = config.application_server.as_ref().map(ToString::to_string);
-        assert_eq!(server.as_deref(), Some("one.example:7070"));
-        assert_eq!(config.metrics_recording_level, RecordingLevel::Debug);
-        assert_eq!(config.upgrade_from, UpgradeFrom::of_text("3.4"));
-        assert_eq!(config.num_stream_threads, 3);
-        assert_eq!(
-            config.processing_guarantee,
-            ProcessingGuarantee::ExactlyOnceV2
-        );
-        assert_eq!(config.commit_interval_ms, Some(50));
-        assert_eq!(config.group_protocol, GroupProtocol::Streams);
-        assert_eq!(config.statestore_cache_max_bytes, 0);
-        assert_eq!(config.max_task_idle_ms, -1);
-        assert_eq!(config.replication_factor, None);
-        assert_eq!(config.state_dir.to_str(), Some("/var/lib/app"));
-        let of = |pairs: &Pairs, key: &str| pairs.get(key).cloned();
-        let overrides = &config.overrides;
-        assert_eq!(
-            of(&overrides.consumer, "fetch.max.wait.ms").as_deref(),
-            Some("100")
-        );
-        assert_eq!(
-            of(&overrides.main_consumer, "max.poll.records").as_deref(),
-            Some("7")
-        );
-        assert_eq!(of(&overrides.producer, "linger.ms").as_deref(), Some("5"));
-        assert_eq!(
-            of(&overrides.topic, "segment.bytes").as_deref(),
-            Some("1000000")
-        );
-        Ok(())
-    }
-
-    #[test]
-    fn what_is_wrong_is_told_in_kafkas_words() {
-        let told = |pairs: &[(&str, &str)]| match read(pairs) {
-            Ok(_) => String::new(),
-            Err(error) => error.to_string(),
-        };
-        assert_eq!(
-            StreamsConfig::from_pairs([("bootstrap.servers", "one:9092")]).err(),
-            Some(ConfigError::Missing("application.id"))
-        );
-        assert_eq!(
-            ConfigError::Missing("application.id").to_string(),
-            "Missing required configuration \"application.id\" which has no default value."
-        );
-        assert_eq!(
-            told(&[("upgrade.from", "2.3")]),
-            "Invalid value 2.3 for configuration upgrade.from: String must be one of: null, 2.4, 2.5, 2.6, 2.7, 2.8, 3.0, \
-             3.1, 3.2, 3.3, 3.4, 3.5, 3.6, 3.7, 3.8, 3.9, 4.0, 4.1, 4.2"
-        );
-        assert_eq!(
-            told(&[("num.stream.threads", "many")]),
-            "Invalid value many for configuration num.stream.threads: Not a number of type INT"
-        );
-        assert_eq!(
-            told(&[("commit.interval.ms", "-1")]),
-            "Invalid value -1 for configuration commit.interval.ms: Value must be at least 0"
-        );
-        assert_eq!(
-            told(&[("processing.guarantee", "exactly_once")]),
-            "Invalid value exactly_once for configuration processing.guarantee: String must be one of: \
-             at_least_once, exactly_once_v2"
-        );
-        assert_eq!(
-            told(&[("group.protocol", "consumer")]),
-            "Invalid value consumer for configuration group.protocol: String must be one of (case insensitive): \
-             STREAMS, CLASSIC"
-        );
-        assert_eq!(
-            told(&[("processing.exception.handler", "org.example.Mine")]),
-            "Invalid value org.example.Mine for configuration processing.exception.handler: Class org.example.Mine \
-             could not be found."
-        );
-        assert_eq!(
-            told(&[("num.threads", "1")]),
-            "Unknown configuration 'num.threads'"
-        );
-        assert_eq!(
-            told(&[("producer.num.threads", "1")]),
-            "Unknown configuration 'producer.num.threads'"
-        );
-        let bad = told(&[("consumer.max.poll.records", "none")]);
-        let start = "Invalid value none for configuration consumer.max.poll.records: ";
-        assert!(bad.starts_with(start), "{bad}");
-    }
-}
+mod tests;

@@ -44,7 +44,7 @@ pub trait Query: Send + Sync + 'static {
 pub enum FailureReason {
     /// The store is of another type, or does not keep what the query asks for.
     UnknownQueryType,
-    /// The request wants a task that processes, and the one of this instance stands by.
+    /// The request wants a task that processes, and the one of this instance stands by, or is being restored.
     NotActive,
     /// The task has not processed as much as the request wants.
     NotUpToBound,
@@ -177,14 +177,14 @@ impl<Q: Query> StateQueryRequest<Q> {
         self
     }
 
-    /// Takes no answer of a task that has not processed as much as this.
+    /// Takes no answer of a task that has not processed as much as this. With `require_active` it does not count.
     #[must_use]
     pub fn with_position_bound(mut self, bound: PositionBound) -> Self {
         self.bound = bound;
         self
     }
 
-    /// Takes answers of tasks that process, and of none that stands by.
+    /// Takes answers of tasks that process, and of none that stands by or is being restored.
     #[must_use]
     pub const fn require_active(mut self) -> Self {
         self.requires_active = true;
@@ -209,13 +209,18 @@ impl<Q: Query> StateQueryRequest<Q> {
     fn answer(
         &self,
         stores: &TaskStores,
-        (position, is_active): (Position, bool),
+        (position, role): (Position, Role),
     ) -> QueryResult<Q::Answer> {
-        if self.requires_active && !is_active {
-            let words = "the task stands by here; ask the instance that runs it";
+        let not_active = match role {
+            Role::StandsBy => Some("the task stands by here; ask the instance that runs it"),
+            Role::Restores => Some("the task is being restored; ask later"),
+            Role::Processes => None,
+        };
+        if let Some(words) = not_active.filter(|_| self.requires_active) {
             return QueryResult::failed(FailureReason::NotActive, words);
         }
-        if !is_up_to(&position, &self.bound.0) {
+        // There is nothing later than what a task has that processes.
+        if !self.requires_active && !is_up_to(&position, &self.bound.0) {
             let words = format!("the task has processed {position:?} until now");
             return QueryResult {
                 position,
@@ -265,6 +270,19 @@ fn is_up_to(position: &Position, bound: &Position) -> bool {
     })
 }
 
+/// What a task does that is asked; what comes later here is told instead of what comes before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Role {
+    StandsBy,
+    Restores,
+    Processes,
+}
+
+/// More than one partition has what only one was to have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("partitions {0:?} have a result, and only one was to have one")]
+pub struct SeveralResults(pub Vec<i32>);
+
 /// What was answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateQueryResult<R> {
@@ -275,11 +293,23 @@ pub struct StateQueryResult<R> {
 }
 
 impl<T> StateQueryResult<Option<T>> {
-    /// What the one partition has that has something; none if two have, or none has.
-    pub fn only_partition_result(&self) -> Option<&T> {
-        let results = self.partition_results.values().chain(&self.global_result);
-        let mut found = results.filter_map(|result| result.answer()?.as_ref());
-        found.next().filter(|_| found.next().is_none())
+    /// What the one partition has that has something; none if none has. A global store has no partitions: see
+    /// `global_result`.
+    ///
+    /// # Errors
+    /// More than one has something.
+    pub fn only_partition_result(&self) -> Result<Option<&T>, SeveralResults> {
+        let results = self.partition_results.iter();
+        let found = results
+            .filter_map(|(partition, result)| Some((*partition, result.answer()?.as_ref()?)));
+        let found: Vec<(i32, &T)> = found.collect();
+        match *found {
+            [] => Ok(None),
+            [(_, only)] => Ok(Some(only)),
+            _ => Err(SeveralResults(
+                found.iter().map(|(partition, _)| *partition).collect(),
+            )),
+        }
     }
 }
 
@@ -313,7 +343,7 @@ impl KafkaStreams {
         let queried = self.queried(&request.store)?;
         if queried.topology.stores[&request.store].is_global {
             let global_result = match queried.global_stores(&request.store)? {
-                Some(stores) => request.answer(&stores, (Position::default(), true)),
+                Some(stores) => request.answer(&stores, (Position::default(), Role::Processes)),
                 None => {
                     let words = "the global store is not restored yet";
                     QueryResult::failed(FailureReason::NotPresent, words)
@@ -329,9 +359,9 @@ impl KafkaStreams {
             asked.answers_of(tasks)
         })?;
         let mut partition_results: BTreeMap<i32, QueryResult<Q::Answer>> = BTreeMap::new();
-        // A task that processes comes last, and replaces the answer of one that stands by.
+        // A task that processes comes last, and replaces the answers of others.
         let mut answers: Vec<_> = answers.into_iter().flatten().collect();
-        answers.sort_by_key(|(_, is_active, _)| *is_active);
+        answers.sort_by_key(|(_, role, _)| *role);
         for (partition, _, result) in answers {
             partition_results.insert(partition, result);
         }
@@ -358,8 +388,8 @@ impl KafkaStreams {
 }
 
 impl<Q: Query> StateQueryRequest<Q> {
-    /// The results of the tasks of a thread, with their partitions and whether they run.
-    fn answers_of(&self, asked: &Asked<'_>) -> Vec<(i32, bool, QueryResult<Q::Answer>)> {
+    /// The results of the tasks of a thread, with their partitions and what they do.
+    fn answers_of(&self, asked: &Asked<'_>) -> Vec<(i32, Role, QueryResult<Q::Answer>)> {
         let is_wanted = |task_id: &TaskId, stores: &TaskStores| {
             let wanted = self.partitions.as_ref();
             let is_of_partition = wanted.is_none_or(|wanted| wanted.contains(&task_id.partition));
@@ -371,21 +401,35 @@ impl<Q: Query> StateQueryRequest<Q> {
             .filter(|(task_id, task)| is_wanted(task_id, task.typed_stores()))
             .map(|(task_id, task)| {
                 let stores = task.typed_stores();
-                (task_id.partition, stores, (task.position(), true))
+                (
+                    task_id.partition,
+                    stores,
+                    (task.position(), Role::Processes),
+                )
+            });
+        // Nobody knows which inputs what they have restored until now came of.
+        let unknown = |role| (Position::default(), role);
+        let restoring = asked
+            .restoring
+            .iter()
+            .filter(|(task_id, task)| is_wanted(task_id, task.typed_stores()))
+            .map(|(task_id, task)| {
+                let stores = task.typed_stores();
+                (task_id.partition, stores, unknown(Role::Restores))
             });
         let standing_by = asked
             .standbys
             .iter()
             .filter(|(task_id, built)| is_wanted(task_id, &built.typed_stores))
             .map(|(task_id, built)| {
-                let unknown = (Position::default(), false);
-                (task_id.partition, &built.typed_stores, unknown)
+                let stores = &built.typed_stores;
+                (task_id.partition, stores, unknown(Role::StandsBy))
             });
         running
+            .chain(restoring)
             .chain(standing_by)
-            .map(|(partition, stores, of_task)| {
-                let is_active = of_task.1;
-                (partition, is_active, self.answer(stores, of_task))
+            .map(|(partition, stores, (position, role))| {
+                (partition, role, self.answer(stores, (position, role)))
             })
             .collect()
     }
@@ -699,3 +743,6 @@ impl<K: Queryable, V: Queryable> Query for MultiVersionedKeyQuery<K, V> {
         Ok(Some(versions))
     }
 }
+
+#[cfg(test)]
+mod tests;

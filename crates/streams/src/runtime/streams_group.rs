@@ -3,23 +3,22 @@
 
 use super::StreamsConfig;
 use super::member::Told;
+use super::metadata::Hosts;
 use super::thread::{News, ThreadSetup};
 use super::topics::ApplicationTopics;
 use crate::error::StreamsError;
-use crate::formats::group::AssignmentError;
+use crate::formats::group::{AssignedPartition, AssignmentError, HostPartitions};
 use crate::processor::TaskId;
 use parking_lot::Mutex;
+use riverrun_client::TopicPartition;
 use riverrun_client::consumer::{
-    CopartitionGroup, StreamsListener, StreamsMember, StreamsStatus, StreamsStatusCode,
-    StreamsSubtopology, StreamsTasks, StreamsTopic, StreamsTopology, TaskSet,
+    CopartitionGroup, StreamsEndpoint, StreamsListener, StreamsMember, StreamsStatus,
+    StreamsStatusCode, StreamsSubtopology, StreamsTasks, StreamsTopic, StreamsTopology, TaskSet,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
-
-/// How long source topics may be missing: two heartbeats, as brokers have them by default.
-const MISSING_TOPICS_LIMIT: Duration = Duration::from_secs(10);
 
 /// What a thread of the process tells the coordinator.
 pub(super) fn member(
@@ -30,9 +29,17 @@ pub(super) fn member(
     StreamsMember {
         topology: topology(&setup.topics, &setup.config),
         process_id: setup.process_id.to_string(),
-        user_endpoint: None,
-        client_tags: BTreeMap::new(),
-        listener: Arc::new(Listener { news, status }),
+        user_endpoint: setup
+            .config
+            .application_server
+            .as_ref()
+            .map(|server| (server.host.clone(), server.port)),
+        client_tags: setup.config.client_tags.clone(),
+        listener: Arc::new(Listener {
+            news,
+            status,
+            hosts: Arc::clone(&setup.hosts),
+        }),
     }
 }
 
@@ -134,6 +141,7 @@ fn places<'a>(names: impl Iterator<Item = &'a String>, group: &BTreeSet<String>)
 struct Listener {
     news: mpsc::UnboundedSender<News>,
     status: Arc<GroupStatus>,
+    hosts: Arc<Hosts>,
 }
 
 impl StreamsListener for Listener {
@@ -143,8 +151,29 @@ impl StreamsListener for Listener {
         let _ = self.news.send(News::Told(told));
     }
 
-    fn statuses(&self, statuses: &[StreamsStatus]) {
-        self.status.hear(statuses, Instant::now());
+    fn statuses(&self, statuses: &[StreamsStatus], heartbeat_interval: Duration) {
+        self.status
+            .hear(statuses, heartbeat_interval, Instant::now());
+    }
+
+    fn endpoints(&self, endpoints: &[StreamsEndpoint]) {
+        let of = |partitions: fn(&StreamsEndpoint) -> &[TopicPartition]| {
+            let hosts = endpoints.iter().map(|endpoint| HostPartitions {
+                host: &endpoint.host,
+                port: i32::from(endpoint.port),
+                partitions: partitions(endpoint).iter().map(told_partition).collect(),
+            });
+            hosts.collect::<Vec<_>>()
+        };
+        let (active, standby) = (of(|one| &one.active), of(|one| &one.standby));
+        self.hosts.hear(&active, &standby);
+    }
+}
+
+fn told_partition(partition: &TopicPartition) -> AssignedPartition<'_> {
+    AssignedPartition {
+        topic: &partition.topic,
+        partition: partition.partition,
     }
 }
 
@@ -187,11 +216,19 @@ pub(super) struct GroupStatus(Mutex<Standing>);
 struct Standing {
     /// The coordinator's words on what keeps tasks from processing.
     not_ready: Option<String>,
-    /// Since when source topics are missing, and which.
-    missing: Option<(Instant, String)>,
+    missing: Option<Missing>,
     /// Topics that do not go together.
     wrong: Option<String>,
     shuts_down: bool,
+}
+
+/// Source topics that are missing.
+#[derive(Debug)]
+struct Missing {
+    since: Instant,
+    /// How long they may be: the coordinator may have looked before they came.
+    limit: Duration,
+    detail: String,
 }
 
 /// What a thread does about it.
@@ -206,15 +243,19 @@ pub(super) enum Verdict {
 }
 
 impl GroupStatus {
-    fn hear(&self, statuses: &[StreamsStatus], now: Instant) {
+    fn hear(&self, statuses: &[StreamsStatus], heartbeat_interval: Duration, now: Instant) {
         let mut standing = self.0.lock();
-        let missing_since = standing.missing.take().map_or(now, |(since, _)| since);
+        let missing_since = standing.missing.take().map_or(now, |missing| missing.since);
         *standing = Standing::default();
         for StreamsStatus { code, detail } in statuses {
             match code {
                 StreamsStatusCode::MissingSourceTopics => {
                     standing.not_ready = Some(detail.clone());
-                    standing.missing = Some((missing_since, detail.clone()));
+                    standing.missing = Some(Missing {
+                        since: missing_since,
+                        limit: heartbeat_interval.saturating_mul(2),
+                        detail: detail.clone(),
+                    });
                 }
                 StreamsStatusCode::IncorrectlyPartitionedTopics => {
                     standing.wrong = Some(detail.clone());
@@ -248,9 +289,10 @@ impl GroupStatus {
             )));
         }
         match &standing.missing {
-            Some((since, detail)) if now.duration_since(*since) >= MISSING_TOPICS_LIMIT => {
+            Some(missing) if now.duration_since(missing.since) >= missing.limit => {
                 return Err(StreamsError::Other(format!(
-                    "an input topic is missing; create it, and start the application again: {detail}"
+                    "an input topic is missing; create it, and start the application again: {}",
+                    missing.detail
                 )));
             }
             _ => {}
@@ -268,8 +310,9 @@ mod tests {
     use crate::dsl::{Materialized, StreamsBuilder};
     use expect_test::{Expect, expect};
 
-    /// Tells statuses by their numbers, seconds apart, and shows what is done about each.
-    fn check(script: &[(u64, &[StreamsStatusCode])], expected: Expect) {
+    /// Tells statuses at seconds, of a coordinator that wants to hear of members once in `heartbeat_s`, and shows what
+    /// is done about each.
+    fn check(heartbeat_s: u64, script: &[(u64, &[StreamsStatusCode])], expected: Expect) {
         let start = Instant::now();
         let status = GroupStatus::default();
         let mut out = String::new();
@@ -282,7 +325,7 @@ mod tests {
                     detail: "in detail".to_owned(),
                 })
                 .collect();
-            status.hear(&statuses, now);
+            status.hear(&statuses, Duration::from_secs(heartbeat_s), now);
             let told = match status.verdict(now) {
                 Ok(verdict) => format!("{verdict:?}"),
                 Err(error) => error.to_string(),
@@ -296,6 +339,20 @@ mod tests {
     fn each_status_has_its_consequence() {
         use StreamsStatusCode::*;
         check(
+            60,
+            &[
+                (0, &[MissingSourceTopics]),
+                (119, &[MissingSourceTopics]),
+                (120, &[MissingSourceTopics]),
+            ],
+            expect![[r#"
+                0 s [MissingSourceTopics]: Wait
+                119 s [MissingSourceTopics]: Wait
+                120 s [MissingSourceTopics]: an input topic is missing; create it, and start the application again: in detail
+            "#]],
+        );
+        check(
+            5,
             &[
                 (0, &[]),
                 (1, &[StaleTopology]),

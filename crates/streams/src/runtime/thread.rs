@@ -665,9 +665,6 @@ fn producer(setup: &ThreadSetup) -> Result<ProducerConfig, StreamsError> {
         .map_err(client_error)?;
     config.linger_ms = streams.linger_ms;
     config.transaction_timeout_ms = streams.transaction_timeout_ms;
-    for (key, value) in &streams.overrides.producer {
-        config.set(key, value).map_err(client_error)?;
-    }
     if streams.processing_guarantee == ProcessingGuarantee::ExactlyOnceV2 {
         config.transactional_id = Some(format!(
             "{}-{}-{}",
@@ -677,5 +674,6 @@ fn producer(setup: &ThreadSetup) -> Result<ProducerConfig, StreamsError> {
         ));
         config.delivery_timeout_ms = i32::MAX as u64;
     }
+    streams.override_producer(&mut config)?;
     Ok(config)
 }

@@ -251,10 +251,14 @@ impl Worker {
         Ok(())
     }
 
-    /// Answers what other threads ask of the tasks that process or stand by.
+    /// Answers what other threads ask of the tasks that process, are restored or stand by.
     pub(super) fn answer(&self) {
+        let waiting = self.waiting.iter();
         self.setup.inbox.answer(&Asked {
             tasks: &self.tasks,
+            restoring: waiting
+                .filter_map(|(task_id, waiting)| Some((*task_id, waiting.task.as_ref()?)))
+                .collect(),
             standbys: self.standbys.tasks(),
         });
     }

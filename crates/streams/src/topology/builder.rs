@@ -25,6 +25,8 @@ pub struct Topology {
     pub(crate) copartitioned: Vec<BTreeSet<usize>>,
     /// Names of sources that there are none of, as others read for them.
     replaced_sources: BTreeMap<Arc<str>, Arc<str>>,
+    /// What the operators of the DSL were configured with, by Kafka Streams' names; nothing without them.
+    pub(crate) built_with: BTreeMap<&'static str, String>,
 }
 
 impl fmt::Debug for Topology {

@@ -2,7 +2,7 @@
 
 use crate::error::{Failure, StreamsError};
 use crate::headers::Headers;
-use crate::processor::{Outputs, TaskContext};
+use crate::processor::{DefaultTimestampExtractor, Outputs, TaskContext};
 use crate::record::{Data, Record, RecordContext};
 use crate::serde::{DefaultSerde, SerdeRef};
 use bytes::Bytes;
@@ -36,7 +36,7 @@ pub struct RawRecord {
 }
 
 /// Which time a record has.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub enum TimestampExtractor<K, V> {
     /// The record's own; a negative one ends the task.
     #[default]
@@ -50,6 +50,36 @@ pub enum TimestampExtractor<K, V> {
     /// What the function says of a record, whose timestamp is its own, and of the largest timestamp of the partition
     /// so far, -1 at first. A record with a negative one is dropped.
     Custom(TimestampFunction<K, V>),
+}
+
+impl<K, V> TimestampExtractor<K, V> {
+    /// What `default.timestamp.extractor` stands for.
+    const fn of_default(default: DefaultTimestampExtractor) -> Self {
+        match default {
+            DefaultTimestampExtractor::FailOnInvalidTimestamp => Self::FailOnInvalidTimestamp,
+            DefaultTimestampExtractor::LogAndSkipOnInvalidTimestamp => {
+                Self::LogAndSkipOnInvalidTimestamp
+            }
+            DefaultTimestampExtractor::UsePartitionTimeOnInvalidTimestamp => {
+                Self::UsePartitionTimeOnInvalidTimestamp
+            }
+            DefaultTimestampExtractor::WallclockTimestampExtractor => {
+                Self::WallclockTimestampExtractor
+            }
+        }
+    }
+}
+
+impl<K, V> Clone for TimestampExtractor<K, V> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::FailOnInvalidTimestamp => Self::FailOnInvalidTimestamp,
+            Self::LogAndSkipOnInvalidTimestamp => Self::LogAndSkipOnInvalidTimestamp,
+            Self::UsePartitionTimeOnInvalidTimestamp => Self::UsePartitionTimeOnInvalidTimestamp,
+            Self::WallclockTimestampExtractor => Self::WallclockTimestampExtractor,
+            Self::Custom(function) => Self::Custom(Arc::clone(function)),
+        }
+    }
 }
 
 /// A function of a record and the largest timestamp of its partition so far.
@@ -71,7 +101,8 @@ impl<K, V> fmt::Debug for TimestampExtractor<K, V> {
 pub struct Consumed<K, V> {
     pub(crate) key_serde: SerdeRef<K>,
     pub(crate) value_serde: SerdeRef<V>,
-    pub(crate) timestamp_extractor: TimestampExtractor<K, V>,
+    /// `default.timestamp.extractor` when there is none.
+    pub(crate) timestamp_extractor: Option<TimestampExtractor<K, V>>,
     pub(crate) auto_offset_reset: Option<AutoOffsetReset>,
     pub(crate) name: Option<String>,
 }
@@ -94,23 +125,7 @@ impl<K, V> Clone for Consumed<K, V> {
         Self {
             key_serde: Arc::clone(&self.key_serde),
             value_serde: Arc::clone(&self.value_serde),
-            timestamp_extractor: match &self.timestamp_extractor {
-                TimestampExtractor::FailOnInvalidTimestamp => {
-                    TimestampExtractor::FailOnInvalidTimestamp
-                }
-                TimestampExtractor::LogAndSkipOnInvalidTimestamp => {
-                    TimestampExtractor::LogAndSkipOnInvalidTimestamp
-                }
-                TimestampExtractor::UsePartitionTimeOnInvalidTimestamp => {
-                    TimestampExtractor::UsePartitionTimeOnInvalidTimestamp
-                }
-                TimestampExtractor::WallclockTimestampExtractor => {
-                    TimestampExtractor::WallclockTimestampExtractor
-                }
-                TimestampExtractor::Custom(function) => {
-                    TimestampExtractor::Custom(Arc::clone(function))
-                }
-            },
+            timestamp_extractor: self.timestamp_extractor.clone(),
             auto_offset_reset: self.auto_offset_reset,
             name: self.name.clone(),
         }
@@ -139,7 +154,7 @@ impl<K, V> Consumed<K, V> {
         Self {
             key_serde,
             value_serde,
-            timestamp_extractor: TimestampExtractor::FailOnInvalidTimestamp,
+            timestamp_extractor: None,
             auto_offset_reset: None,
             name: None,
         }
@@ -152,10 +167,10 @@ impl<K, V> Consumed<K, V> {
         self
     }
 
-    /// Which time a record has.
+    /// Which time a record has, whatever `default.timestamp.extractor` says.
     #[must_use]
     pub fn with_timestamp_extractor(mut self, extractor: TimestampExtractor<K, V>) -> Self {
-        self.timestamp_extractor = extractor;
+        self.timestamp_extractor = Some(extractor);
         self
     }
 
@@ -226,7 +241,9 @@ impl<K: Data, V: Data> TypedSource<K, V> {
         partition_time_ms: i64,
     ) -> Result<Option<i64>, StreamsError> {
         let own = record.timestamp_ms;
-        let timestamp_ms = match &self.consumed.timestamp_extractor {
+        let default = TimestampExtractor::of_default(context.default_timestamp_extractor);
+        let own_extractor = self.consumed.timestamp_extractor.as_ref();
+        let timestamp_ms = match own_extractor.unwrap_or(&default) {
             TimestampExtractor::FailOnInvalidTimestamp if own < 0 => {
                 return Err(StreamsError::InvalidTimestamp {
                     place: context.place(),

@@ -1,9 +1,10 @@
 //! Operators that look at one record at a time, through the test driver.
 
 use riverrun_streams::dsl::{Branched, StreamsBuilder};
+use riverrun_streams::processor::DefaultTimestampExtractor;
 use riverrun_streams::record::Record;
-use riverrun_streams::test_driver::TopologyTestDriver;
-use riverrun_streams::topology::Consumed;
+use riverrun_streams::test_driver::{TestDriverConfig, TopologyTestDriver};
+use riverrun_streams::topology::{Consumed, TimestampExtractor};
 
 type Error = Box<dyn std::error::Error>;
 
@@ -112,5 +113,38 @@ fn topics_that_match_a_pattern_are_read() -> Result<(), Error> {
         error.starts_with("`KSTREAM-SOURCE-0000000000`: `in-(` is no regular expression"),
         "{error}"
     );
+    Ok(())
+}
+
+/// Records whose source does not say so have the time that the default extractor gives; those of repartition topics
+/// have the times that the application has given them.
+#[test]
+fn sources_have_the_default_timestamp_extractor() -> Result<(), Error> {
+    let builder = StreamsBuilder::new();
+    builder.stream::<String, String>("usual").to("out");
+    let own =
+        Consumed::default().with_timestamp_extractor(TimestampExtractor::FailOnInvalidTimestamp);
+    builder
+        .stream_with::<String, String>(&["own"], own)
+        .repartition()
+        .to("out");
+    let config = TestDriverConfig {
+        default_timestamp_extractor: DefaultTimestampExtractor::WallclockTimestampExtractor,
+        wall_clock_ms: 1000,
+        ..TestDriverConfig::default()
+    };
+    let driver = TopologyTestDriver::with(&builder.build()?, config)?;
+    for topic in ["usual", "own"] {
+        let input = driver.input_topic::<String, String>(topic);
+        input.pipe(topic.to_owned(), topic.to_owned(), 7)?;
+    }
+    let written = driver
+        .output_topic::<String, String>("out")
+        .read_records()?;
+    let written = written.iter();
+    let times: Vec<(&str, i64)> = written
+        .map(|record| (record.value.as_str(), record.timestamp_ms))
+        .collect();
+    assert_eq!(times, [("usual", 1000), ("own", 7)]);
     Ok(())
 }

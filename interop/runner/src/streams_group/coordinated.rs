@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, ensure};
 
 use super::Library::{self, Java, Rust};
-use super::{IN_TIME, LOOK_AGAIN, SUITE, Stage, TASKS};
+use super::{IN_TIME, LOOK_AGAIN, SUITE, Stage, TASKS, await_servers};
 use crate::application::Application;
 use crate::run::Run;
 use crate::server::{Against, Server};
@@ -93,6 +93,7 @@ fn share(run: &mut Run, [first, second]: [Library; 2], guarantee: &'static str) 
     let mut two = stage.begin(run, second, "second")?;
     let members = await_sharing(run, &stage)?;
     println!("{members}");
+    await_servers([&mut one, &mut two])?;
     stage.count()?;
     kill(&mut stage, one).context("the first is killed")?;
     one = stage.begin(run, first, "first")?;

@@ -1,6 +1,5 @@
 //! What comes back to a member, and what it makes of it.
 
-use super::super::membership::Event;
 use super::{ConsumerGroup, HeartbeatMembership, JOIN_EPOCH, Phase, Protocol};
 use model::{BrokerId, ErrorCode};
 
@@ -97,12 +96,13 @@ impl<P: Protocol> HeartbeatMembership<P> {
 
     /// Of what comes while the application is busy, the newest counts.
     fn hear_news(&mut self, news: P::News) {
-        let Some(event) = self.protocol.handle_news(news) else {
-            return;
-        };
-        match (self.events.back_mut(), &event) {
-            (Some(last @ Event::Statuses(_)), Event::Statuses(_)) => *last = event,
-            _ => self.events.push_back(event),
+        for event in self.protocol.handle_news(news) {
+            let kind = std::mem::discriminant(&event);
+            let mut waiting = self.events.iter_mut();
+            match waiting.find(|waiting| std::mem::discriminant(*waiting) == kind) {
+                Some(waiting) => *waiting = event,
+                None => self.events.push_back(event),
+            }
         }
     }
 

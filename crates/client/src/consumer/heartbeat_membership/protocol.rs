@@ -40,7 +40,7 @@ pub(crate) trait Protocol: fmt::Debug {
     fn announcement(&self, next: &Self::Assignment, target: &Self::Assignment) -> Option<Event>;
 
     /// What the application hears of what else the coordinator said.
-    fn handle_news(&mut self, news: Self::News) -> Option<Event>;
+    fn handle_news(&mut self, news: Self::News) -> Vec<Event>;
 
     /// The group goes on without the member. What the application hears, beside of its partitions.
     fn handle_loss(&mut self) -> Option<Event>;
@@ -109,8 +109,8 @@ impl Protocol for ConsumerGroup {
         None
     }
 
-    fn handle_news(&mut self, (): ()) -> Option<Event> {
-        None
+    fn handle_news(&mut self, (): ()) -> Vec<Event> {
+        Vec::new()
     }
 
     fn handle_loss(&mut self) -> Option<Event> {

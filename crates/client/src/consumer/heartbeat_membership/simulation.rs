@@ -407,7 +407,7 @@ impl<P: Simulated> World<P> {
                     }
                 }
             }
-            Some(Event::Tasks(_) | Event::Statuses(_)) | None => {}
+            Some(Event::Tasks(_) | Event::Statuses(..) | Event::Endpoints(_)) | None => {}
         }
     }
 

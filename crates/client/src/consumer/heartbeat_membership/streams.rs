@@ -2,7 +2,7 @@
 
 use super::super::membership::Event;
 use super::super::streams_group::{
-    StreamsMember, StreamsStatus, StreamsTasks, StreamsTopology, TaskSet,
+    StreamsEndpoint, StreamsMember, StreamsStatus, StreamsTasks, StreamsTopology, TaskSet,
 };
 use super::protocol::Protocol;
 use super::{HeartbeatMembership, HeartbeatSettings};
@@ -19,8 +19,8 @@ pub(crate) struct StreamsGroup {
     /// Which endpoints of the group the member knows, as the coordinator counts.
     endpoint_information_epoch: i32,
     shuts_down_application: bool,
-    /// What the application has heard last.
-    statuses: Vec<StreamsStatus>,
+    /// What the application has heard last, and how often the coordinator wanted to hear of the member then.
+    statuses: (Vec<StreamsStatus>, i64),
 }
 
 /// What every heartbeat tells.
@@ -34,7 +34,10 @@ pub(crate) struct StreamsBeside {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StreamsNews {
     pub(crate) statuses: Vec<StreamsStatus>,
+    pub(crate) heartbeat_interval_ms: i64,
     pub(crate) endpoint_information_epoch: i32,
+    /// Where members answer; none when that is what the member knows.
+    pub(crate) endpoints: Option<Vec<StreamsEndpoint>>,
 }
 
 impl StreamsGroup {
@@ -125,18 +128,22 @@ impl Protocol for StreamsGroup {
         }))
     }
 
-    fn handle_news(&mut self, news: StreamsNews) -> Option<Event> {
+    fn handle_news(&mut self, news: StreamsNews) -> Vec<Event> {
         self.endpoint_information_epoch = news.endpoint_information_epoch;
-        if self.statuses == news.statuses {
-            return None;
+        let mut events = Vec::new();
+        let heard = (news.statuses, news.heartbeat_interval_ms);
+        let has_nothing_to_say = self.statuses.0.is_empty() && heard.0.is_empty();
+        if self.statuses != heard && !has_nothing_to_say {
+            events.push(Event::Statuses(heard.0.clone(), heard.1));
         }
-        self.statuses.clone_from(&news.statuses);
-        Some(Event::Statuses(news.statuses))
+        self.statuses = heard;
+        events.extend(news.endpoints.map(Event::Endpoints));
+        events
     }
 
     fn handle_loss(&mut self) -> Option<Event> {
         self.endpoint_information_epoch = -1;
-        self.statuses.clear();
+        self.statuses.0.clear();
         Some(Event::Tasks(StreamsTasks::default()))
     }
 }
@@ -154,7 +161,7 @@ impl HeartbeatMembership<StreamsGroup> {
             counts: BTreeMap::new(),
             endpoint_information_epoch: -1,
             shuts_down_application: false,
-            statuses: Vec::new(),
+            statuses: (Vec::new(), 0),
         };
         let mut member = Self::with(settings, group, now_ms);
         member.subscribe(topology);

@@ -7,10 +7,10 @@ use crate::consumer::heartbeat_membership::{
 };
 use crate::consumer::shared::Shared;
 use crate::consumer::streams_group::{
-    StreamsMember, StreamsStatus, StreamsStatusCode, StreamsSubtopology, StreamsTasks,
-    StreamsTopic, StreamsTopology, TaskSet,
+    StreamsEndpoint, StreamsMember, StreamsStatus, StreamsStatusCode, StreamsSubtopology,
+    StreamsTasks, StreamsTopic, StreamsTopology, TaskSet,
 };
-use model::{Array, ErrorCode};
+use model::{Array, ErrorCode, TopicPartition};
 use std::collections::BTreeMap;
 use wire::ApiKey;
 use wire::messages::streams_group_heartbeat_request::{
@@ -18,7 +18,8 @@ use wire::messages::streams_group_heartbeat_request::{
     TopicInfo, Topology,
 };
 use wire::messages::streams_group_heartbeat_response::{
-    StreamsGroupHeartbeatResponse, TaskIds as AssignedTaskIds,
+    EndpointToPartitions, StreamsGroupHeartbeatResponse, TaskIds as AssignedTaskIds,
+    TopicPartition as AnsweredPartitions,
 };
 
 /// Carries a request to the coordinator, or finds it.
@@ -131,8 +132,30 @@ fn read(
                     detail: status.status_detail.to_owned(),
                 })
                 .collect(),
+            heartbeat_interval_ms: i64::from(response.heartbeat_interval_ms),
             endpoint_information_epoch: response.endpoint_information_epoch,
+            endpoints: response
+                .partitions_by_user_endpoint
+                .as_ref()
+                .map(|told| told.iter().map(|told| endpoint(&told)).collect()),
         },
+    }
+}
+
+fn endpoint(told: &EndpointToPartitions<'_>) -> StreamsEndpoint {
+    let partitions = |told: &Array<'_, AnsweredPartitions<'_>>| {
+        let mut partitions = Vec::new();
+        for topic in told.iter() {
+            let numbers = topic.partitions.iter();
+            partitions.extend(numbers.map(|number| TopicPartition::new(topic.topic, number)));
+        }
+        partitions
+    };
+    StreamsEndpoint {
+        host: told.user_endpoint.host.to_owned(),
+        port: told.user_endpoint.port,
+        active: partitions(&told.active_partitions),
+        standby: partitions(&told.standby_partitions),
     }
 }
 

@@ -257,7 +257,9 @@ impl Simulation {
                     assert_eq!(owner, Some(index), "`{partition}` was the member's");
                 }
             }
-            Event::Tasks(_) | Event::Statuses(_) => panic!("no streams group"),
+            Event::Tasks(_) | Event::Statuses(..) | Event::Endpoints(_) => {
+                panic!("no streams group")
+            }
         }
         member.handle_event_done();
     }

@@ -123,7 +123,9 @@ impl Script {
                 Event::Revoked(list) => writeln!(out, "  revoked {}", names(&list)).unwrap(),
                 Event::Lost(list) => writeln!(out, "  lost {}", names(&list)).unwrap(),
                 Event::Assigned(list) => writeln!(out, "  assigned {}", names(&list)).unwrap(),
-                Event::Tasks(_) | Event::Statuses(_) => panic!("no streams group"),
+                Event::Tasks(_) | Event::Statuses(..) | Event::Endpoints(_) => {
+                    panic!("no streams group")
+                }
             }
         }
         if let Some(request) = self.member.poll_request(self.now_ms) {

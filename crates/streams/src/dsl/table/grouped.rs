@@ -14,7 +14,8 @@ use crate::dsl::{Builder, GraphNode, GraphNodeId, Grouped, Written};
 use crate::record::{Change, Data};
 use crate::serde::{DefaultSerde, SerdeRef};
 use crate::topology::{
-    Consumed, InternalTopic, Produced, SinkTopic, SourceTopics, Topology, check_name,
+    Consumed, InternalTopic, Produced, SinkTopic, SourceTopics, TimestampExtractor, Topology,
+    check_name,
 };
 use std::cell::RefCell;
 use std::fmt;
@@ -260,7 +261,8 @@ fn write_repartition<K: Data, V: Data>(
             .add_source(
                 &source,
                 SourceTopics::Named(vec![Arc::clone(&topic)]),
-                Consumed::with(keys, changes),
+                Consumed::with(keys, changes)
+                    .with_timestamp_extractor(TimestampExtractor::FailOnInvalidTimestamp),
             )
             .map(|_| ())
     }

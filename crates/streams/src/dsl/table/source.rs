@@ -127,31 +127,36 @@ pub(crate) fn nullable_records<K: Data, V: Data>(
     Consumed {
         key_serde: nullable(consumed.key_serde),
         value_serde: nullable(consumed.value_serde),
-        timestamp_extractor: match consumed.timestamp_extractor {
-            TimestampExtractor::FailOnInvalidTimestamp => {
-                TimestampExtractor::FailOnInvalidTimestamp
-            }
-            TimestampExtractor::LogAndSkipOnInvalidTimestamp => {
-                TimestampExtractor::LogAndSkipOnInvalidTimestamp
-            }
-            TimestampExtractor::UsePartitionTimeOnInvalidTimestamp => {
-                TimestampExtractor::UsePartitionTimeOnInvalidTimestamp
-            }
-            TimestampExtractor::WallclockTimestampExtractor => {
-                TimestampExtractor::WallclockTimestampExtractor
-            }
-            TimestampExtractor::Custom(function) => TimestampExtractor::Custom(Arc::new(
-                move |record: &Record<Option<K>, Option<V>>, partition_time_ms| {
-                    let (Some(key), Some(value)) = (&record.key, &record.value) else {
-                        return record.timestamp_ms;
-                    };
-                    let record = record.clone().with_key(key.clone());
-                    function(&record.with_value(value.clone()), partition_time_ms)
-                },
-            )),
-        },
+        timestamp_extractor: consumed.timestamp_extractor.map(nullable_extractor),
         auto_offset_reset: consumed.auto_offset_reset,
         name: consumed.name,
+    }
+}
+
+/// An extractor of records with a key and a value; without one of them a record has its own time.
+fn nullable_extractor<K: Data, V: Data>(
+    extractor: TimestampExtractor<K, V>,
+) -> TimestampExtractor<Option<K>, Option<V>> {
+    match extractor {
+        TimestampExtractor::FailOnInvalidTimestamp => TimestampExtractor::FailOnInvalidTimestamp,
+        TimestampExtractor::LogAndSkipOnInvalidTimestamp => {
+            TimestampExtractor::LogAndSkipOnInvalidTimestamp
+        }
+        TimestampExtractor::UsePartitionTimeOnInvalidTimestamp => {
+            TimestampExtractor::UsePartitionTimeOnInvalidTimestamp
+        }
+        TimestampExtractor::WallclockTimestampExtractor => {
+            TimestampExtractor::WallclockTimestampExtractor
+        }
+        TimestampExtractor::Custom(function) => TimestampExtractor::Custom(Arc::new(
+            move |record: &Record<Option<K>, Option<V>>, partition_time_ms| {
+                let (Some(key), Some(value)) = (&record.key, &record.value) else {
+                    return record.timestamp_ms;
+                };
+                let record = record.clone().with_key(key.clone());
+                function(&record.with_value(value.clone()), partition_time_ms)
+            },
+        )),
     }
 }
 

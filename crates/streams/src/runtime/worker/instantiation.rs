@@ -38,6 +38,7 @@ impl Worker {
         let mut task = Task::new(task_id, application_id, handlers, built, inputs);
         task.context().partition_counts = Counts::clone(&counts);
         task.context().upgrade_from = setup.config.upgrade_from;
+        task.context().default_timestamp_extractor = setup.config.default_timestamp_extractor;
         task.set_max_task_idle_ms(setup.config.max_task_idle_ms);
         let own = self.partitions.iter();
         for partition in own.filter(|name| self.task_of(name) == Some(task_id)) {

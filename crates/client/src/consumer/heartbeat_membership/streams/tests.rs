@@ -1,5 +1,7 @@
 //! A member of a streams group by script: what it asks, what the application hears, what each answer means.
 
+mod news;
+
 use super::super::script::{self, Scripted, accepted, error, settings};
 use super::*;
 use crate::consumer::heartbeat_membership::{Heartbeat, HeartbeatAnswer};
@@ -28,8 +30,8 @@ fn topology() -> StreamsTopology {
     }
 }
 
-/// Runs a script, with the lines `start`, `assign 3 active 0_0 standby 1_1`, `counts in=2`, `status 2` and `shut-down`
-/// too.
+/// Runs a script, with the lines `start`, `assign 3 active 0_0 standby 1_1`, `counts in=2`, `status 2`, `slower 2`,
+/// `endpoints 2 8 in` (epochs of the member and of the endpoints) and `shut-down` too.
 fn check(settings: HeartbeatSettings, script: &str, expected: Expect) {
     let member = HeartbeatMembership::of_streams_group(settings, topology(), 0);
     script::check(member, script, expected);
@@ -59,6 +61,27 @@ impl Scripted for StreamsGroup {
                 let (_, count) = counts.find(|(name, _)| *name == topic)?;
                 count.parse().ok()
             }),
+            ["endpoints", epoch, information_epoch, ref topics @ ..] => {
+                let endpoint = |topic: &&str| StreamsEndpoint {
+                    host: "one".to_owned(),
+                    port: 7070,
+                    active: vec![TopicPartition::new(*topic, 0)],
+                    standby: vec![TopicPartition::new(*topic, 1)],
+                };
+                let news = StreamsNews {
+                    endpoint_information_epoch: information_epoch.parse().expect("an epoch"),
+                    endpoints: Some(topics.iter().map(endpoint).collect()),
+                    ..news(&[])
+                };
+                member.handle_answer(accepted(epoch, None, news), now_ms);
+            }
+            ["slower", epoch] => {
+                let news = StreamsNews {
+                    heartbeat_interval_ms: 20_000,
+                    ..news(&[StreamsStatusCode::MissingInternalTopics])
+                };
+                member.handle_answer(accepted(epoch, None, news), now_ms);
+            }
             ["shut-down"] => member.shut_down_application(),
             _ => panic!("`{words:?}`"),
         }
@@ -95,10 +118,21 @@ impl Scripted for StreamsGroup {
             Event::Lost(partitions) => format!("lost {}", names(partitions)),
             Event::Assigned(partitions) => format!("assigned {}", names(partitions)),
             Event::Tasks(tasks) => format!("tasks {}", tasks_text(tasks)),
-            Event::Statuses(statuses) => {
+            Event::Endpoints(endpoints) => {
+                let texts = endpoints.iter().map(|one| {
+                    let (active, standby) = (names(&one.active), names(&one.standby));
+                    format!(
+                        " {}:{} active {active} standby {standby}",
+                        one.host, one.port
+                    )
+                });
+                format!("endpoints{}", texts.collect::<String>())
+            }
+            Event::Statuses(statuses, 5_000) => {
                 let codes: Vec<_> = statuses.iter().map(|status| status.code).collect();
                 format!("statuses {codes:?}")
             }
+            Event::Statuses(_, interval_ms) => format!("statuses once in {interval_ms}"),
         }
     }
 }
@@ -110,7 +144,9 @@ fn news(codes: &[StreamsStatusCode]) -> StreamsNews {
     });
     StreamsNews {
         statuses: statuses.collect(),
+        heartbeat_interval_ms: 5_000,
         endpoint_information_epoch: 7,
+        endpoints: None,
     }
 }
 
@@ -600,79 +636,6 @@ fn a_coordinator_that_does_not_let_go_is_left_all_the_same() {
             assign 1 active 0_0
             leave -> epoch -1
             ok 7
-        "#]],
-    );
-}
-
-#[test]
-fn statuses_are_told_when_they_change() {
-    check(
-        settings(),
-        "start
-         found
-         status 1
-         done
-         wait 5000
-         status 1
-         wait 5000
-         ok 1
-         done",
-        expect![[r#"
-            start -> find
-            found -> epoch 0 endpoints=-1 topology owns none
-            status 1 => statuses [MissingInternalTopics]
-            done
-            wait 5000 -> epoch 1
-            status 1
-            wait 5000 -> epoch 1
-            ok 1 => statuses []
-            done
-        "#]],
-    );
-}
-
-#[test]
-fn of_statuses_that_come_while_the_application_is_busy_the_newest_counts() {
-    check(
-        settings(),
-        "start
-         found
-         status 1
-         wait 5000
-         ok 1
-         wait 5000
-         status 1
-         done
-         done",
-        expect![[r#"
-            start -> find
-            found -> epoch 0 endpoints=-1 topology owns none
-            status 1 => statuses [MissingInternalTopics]
-            wait 5000 -> epoch 1
-            ok 1
-            wait 5000 -> epoch 1
-            status 1
-            done => statuses [MissingInternalTopics]
-            done
-        "#]],
-    );
-}
-
-#[test]
-fn tasks_that_come_with_a_status_are_taken_after_it() {
-    check(
-        settings(),
-        "start
-         found
-         status 1 standby 0_0
-         done
-         done",
-        expect![[r#"
-            start -> find
-            found -> epoch 0 endpoints=-1 topology owns none
-            status 1 standby 0_0 => statuses [MissingInternalTopics]
-            done => tasks standby 0_0
-            done -> epoch 1 owns standby 0_0
         "#]],
     );
 }
