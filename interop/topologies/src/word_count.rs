@@ -72,20 +72,7 @@ pub(super) fn run(mut arguments: impl Iterator<Item = String>) -> Result<()> {
                 println!("done");
             }
             // Who asked hears of it by way of the group, too.
-            "ended" => {
-                while !streams.state().has_completed_shutdown() {
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-                match streams.close() {
-                    Err(StreamsError::Ended(why))
-                        if matches!(*why, StreamsError::ShutdownRequested) =>
-                    {
-                        println!("done");
-                        return Ok(());
-                    }
-                    other => bail!("{:?}: {other:?}", streams.state()),
-                }
-            }
+            "ended" => return ended(&streams),
             other => match other.strip_prefix("where ") {
                 Some(word) => println!("done {}", servers(&streams, word)?),
                 None => println!("no command `{other}`"),
@@ -94,6 +81,20 @@ pub(super) fn run(mut arguments: impl Iterator<Item = String>) -> Result<()> {
     }
     streams.close()?;
     Ok(())
+}
+
+/// Waits until a member has ended the instance.
+fn ended(streams: &KafkaStreams) -> Result<()> {
+    while !streams.state().has_completed_shutdown() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    match streams.close() {
+        Err(StreamsError::Ended(why)) if matches!(*why, StreamsError::ShutdownRequested) => {
+            println!("done");
+            Ok(())
+        }
+        other => bail!("{:?}: {other:?}", streams.state()),
+    }
 }
 
 /// The server of the instance that counts `word`, and those of the ones that stand by.
