@@ -17,6 +17,7 @@ mod api;
 pub mod fetch_request;
 pub mod fetch_response;
 pub mod fetch_response_reader;
+pub mod fetch_snapshot_response;
 mod header;
 #[macro_use]
 pub mod messages;

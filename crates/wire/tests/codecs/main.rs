@@ -7,6 +7,7 @@ mod codec;
 mod fetch_request;
 mod fetch_response;
 mod fetch_response_reader;
+mod fetch_snapshot_response;
 mod fuzz;
 mod produce_request;
 mod produce_response;
