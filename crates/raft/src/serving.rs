@@ -16,9 +16,8 @@ use crate::messages::LeaderAndEpoch;
 use crate::replica::{QuorumMembership, Replica, RoleState};
 use metadata::SnapshotId;
 use model::{BrokerId, ErrorCode, LeaderEpoch, MonotonicTime, Now};
-use std::sync::Arc;
 use storage::FileSlice;
-use storage::disk::{Disk, DiskFile, OpenMode};
+use storage::disk::{Disk, DiskFile};
 use storage::leader_epochs::LeaderEpochEnd;
 
 /// No answer has more bytes of the log, but for one batch that is longer.
@@ -240,8 +239,7 @@ impl<D: Disk> Replica<D> {
         if !stored.any(|stored| stored.id == request.id) {
             return Err(ErrorCode::SnapshotNotFound);
         }
-        let path = self.log.folder.join(request.id.to_string());
-        let opened = self.log.disk.open(&path, OpenMode::Read);
+        let opened = self.log.snapshots.file(request.id);
         let opened = opened.and_then(|file| Ok((file.length()?, file)));
         let (size_bytes, file) = opened.map_err(|_| ErrorCode::KafkaStorageError)?;
         let position = u64::try_from(request.position).ok();
@@ -250,7 +248,7 @@ impl<D: Disk> Replica<D> {
         let rest_bytes = usize::try_from(size_bytes - position).unwrap_or(usize::MAX);
         let max_bytes = request.max_bytes.clamp(1, PIECE_BYTES_MAX);
         let piece = FileSlice {
-            file: Arc::new(file),
+            file,
             position,
             length: rest_bytes.min(max_bytes),
         };

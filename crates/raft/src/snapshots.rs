@@ -5,7 +5,11 @@ use crate::snapshot_draft::WrittenSnapshot;
 use crate::voter_set::VoterSet;
 use metadata::{Snapshot, SnapshotId, snapshot_header};
 use model::LeaderEpoch;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
 use storage::disk::{Disk, DiskFile, OpenMode};
 use storage::{Context, StorageError};
 
@@ -25,10 +29,12 @@ pub(crate) struct StoredSnapshot {
 
 /// The snapshots of one folder, ascending.
 #[derive(Debug)]
-pub(crate) struct Snapshots<D> {
+pub(crate) struct Snapshots<D: Disk> {
     disk: D,
     folder: PathBuf,
     stored: Vec<StoredSnapshot>,
+    /// The files of those that are being sent.
+    sent: RefCell<BTreeMap<SnapshotId, Weak<D::File>>>,
 }
 
 impl<D: Disk> Snapshots<D> {
@@ -38,6 +44,7 @@ impl<D: Disk> Snapshots<D> {
             disk: disk.clone(),
             folder: folder.to_owned(),
             stored: Vec::new(),
+            sent: RefCell::default(),
         };
         for name in snapshots.files()? {
             if let Ok(id) = name.parse::<SnapshotId>() {
@@ -92,6 +99,20 @@ impl<D: Disk> Snapshots<D> {
             .context("read", &path)
     }
 
+    /// The file of a snapshot, which all share to whom it is being sent: they are as many as ask, and may take
+    /// their time.
+    pub(crate) fn file(&self, id: SnapshotId) -> io::Result<Arc<D::File>> {
+        let mut sent = self.sent.borrow_mut();
+        if let Some(file) = sent.get(&id).and_then(Weak::upgrade) {
+            return Ok(file);
+        }
+        let path = self.folder.join(id.to_string());
+        let file = Arc::new(self.disk.open(&path, OpenMode::Read)?);
+        sent.retain(|_, file| file.strong_count() > 0);
+        sent.insert(id, Arc::downgrade(&file));
+        Ok(file)
+    }
+
     /// The voters that a snapshot names in its header.
     pub(crate) fn voters(&self, id: SnapshotId) -> Result<VoterSet, OpenError> {
         let path = self.folder.join(id.to_string());
@@ -114,6 +135,7 @@ impl<D: Disk> Snapshots<D> {
             timestamp_ms: Some(written.timestamp_ms),
         };
         self.stored.retain(|stored| stored.id != snapshot.id);
+        self.sent.get_mut().remove(&snapshot.id);
         self.stored.push(snapshot);
         self.stored.sort_by_key(|snapshot| snapshot.id);
     }
@@ -129,11 +151,7 @@ impl<D: Disk> Snapshots<D> {
 }
 
 /// Looks at size and header of a snapshot.
-fn stored_snapshot<D: Disk>(
-    disk: &D,
-    path: &Path,
-    id: SnapshotId,
-) -> std::io::Result<StoredSnapshot> {
+fn stored_snapshot<D: Disk>(disk: &D, path: &Path, id: SnapshotId) -> io::Result<StoredSnapshot> {
     let file = disk.open(path, OpenMode::Read)?;
     let size_bytes = file.length()?;
     let header = snapshot_header(&first_bytes(&file)?).ok();
@@ -144,7 +162,7 @@ fn stored_snapshot<D: Disk>(
     })
 }
 
-fn first_bytes<F: DiskFile>(file: &F) -> std::io::Result<Vec<u8>> {
+fn first_bytes<F: DiskFile>(file: &F) -> io::Result<Vec<u8>> {
     let mut header = vec![0; HEADER_BYTES_MAX];
     let read = file.read_full_at(&mut header, 0)?;
     header.truncate(read);

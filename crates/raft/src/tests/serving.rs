@@ -4,6 +4,7 @@ use super::*;
 use crate::replica::RoleState;
 use metadata::VersionRange;
 use model::ErrorCode;
+use std::sync::Arc;
 
 const STRANGER: ReplicaKey = ReplicaKey {
     id: BrokerId(9),
@@ -207,6 +208,17 @@ fn what_is_in_a_snapshot_is_fetched_from_there() {
         let bytes = answer.piece.map(|piece| piece.to_vec().expect("there"));
         (answer.error, answer.size_bytes, bytes.unwrap_or_default())
     };
+    let asked = FetchSnapshotRequest {
+        leader_epoch: LeaderEpoch(1),
+        id: newest,
+        position: 0,
+        max_bytes: 1,
+    };
+    let file = || {
+        let answer = replica.handle_fetch_snapshot(&asked);
+        answer.piece.expect("there").file
+    };
+    assert!(Arc::ptr_eq(&file(), &file()), "one file for many");
     let size_bytes = whole.len() as u64;
     let rest = whole[10..].to_vec();
     assert_eq!(
