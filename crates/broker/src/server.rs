@@ -30,7 +30,7 @@ use crate::coordinators::threads::CoordinatorThreads;
 use crate::coordinators::transactions::{self, Transactions};
 use crate::logs::directory_failures;
 use crate::logs::failed_logs::{self, FailedLog, FailedLogs};
-use crate::logs::log_directories::LogDirectory;
+use crate::logs::log_directories::{LogDirectory, absolute};
 use crate::logs::{
     Logs, cleaner, closing_log_dirs, found_logs, future_replicas, maintenance, new_partitions,
 };
@@ -43,6 +43,7 @@ use crate::peers::replica_fetchers::{Followers, ReplicaFetchers};
 use crate::peers::transactions::OtherBrokers;
 use crate::scheduling::clock;
 use crate::scheduling::heavy_work::HeavyWork;
+use crate::scheduling::metadata_disk::MetadataDisk;
 use crate::scheduling::off_workers::ASIDE;
 use crate::scheduling::reserve::{Reserve, ReserveEnd};
 use crate::settings::file_shares::FileShares;
@@ -54,6 +55,7 @@ use controller::PlaceFoundReplicas;
 use metadata::MetadataImage;
 use replication::LogHost;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use storage::directory_lock::DirectoryLock;
@@ -230,6 +232,11 @@ fn begin(
         .disks
         .start(broker.node.runtime.clone(), reserve.0.clone());
     watching.map_err(no_thread)?;
+    if broker.node.config.roles.controller {
+        let runtime = broker.node.runtime.clone();
+        let watching = broker.metadata_disk.start(runtime, reserve.0.clone());
+        watching.map_err(no_thread)?;
+    }
     maintenance::start(&broker.logs);
     cleaner::start(&broker.logs);
     future_replicas::start(&broker.logs);
@@ -448,12 +455,18 @@ fn new_broker(
     let work = heavy_work.clone();
     let sockets = new_sockets(node.clone(), Some(logs.clone()), work, listeners)?;
     let (sockets, logs_of_clients) = (Arc::new(sockets), Some(logs.clone()));
+    let metadata_disk = MetadataDisk::among(
+        &logs.disks,
+        logs.directories.iter().map(|one| one.path()),
+        &absolute(Path::new(&config.log.metadata_log_dir)),
+    );
     let cluster_node = |controller, logs| {
         Arc::new(ClusterNode {
             node: node.clone(),
             sockets: sockets.clone(),
             heavy_work: heavy_work.clone(),
             controller,
+            metadata_disk: metadata_disk.clone(),
             forwarding: forwarding.clone(),
             logs,
             foreign_nodes: Arc::default(),

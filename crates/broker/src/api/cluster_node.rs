@@ -7,6 +7,7 @@ use crate::logs::Logs;
 use crate::net::Sockets;
 use crate::peers::forwarding::Forwarding;
 use crate::scheduling::heavy_work::HeavyWork;
+use crate::scheduling::metadata_disk::MetadataDisk;
 use crate::settings::node::Node;
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ pub(crate) struct ClusterNode {
     pub(crate) heavy_work: Arc<HeavyWork>,
     /// Decides about the cluster, one request after the other.
     pub(crate) controller: ControllerLink,
+    /// The disk from which its metadata log goes to those who follow it.
+    pub(crate) metadata_disk: MetadataDisk,
     /// Passes on what clients ask the controller, if that is another node.
     pub(crate) forwarding: Option<Forwarding>,
     /// The logs of its broker, for clients that wait until what was decided is served here; none for those

@@ -8,14 +8,16 @@
 //! - Ignored on purpose: sessions, `MinBytes`, `PartitionMaxBytes` and the isolation level: what is sent is
 //!   committed.
 
-use super::quorum::{is_of_cluster, leader_endpoint, leader_id, only, read, replica_key};
+use super::quorum::{is_of_cluster, leader_endpoint, leader_id, only, push_slice, replica_key};
 use super::{Request, Served};
 use crate::api::cluster_node::ClusterNode;
 use crate::net::{ConnectionContext, ResponseBuffer};
-use model::{DecodeError, ErrorCode, LeaderEpoch, Uuid};
+use model::{BrokerId, DecodeError, ErrorCode, LeaderEpoch, Uuid};
 use raft::{FetchAnswer, FetchContent, LeaderAndEpoch};
 use std::fs::File;
 use std::time::Duration;
+use storage::FileSlice;
+use wire::fetch_response::{FetchResponseHead, FetchResponsePartition, FetchResponseWriter};
 use wire::messages::fetch_response::{
     EpochEndOffset, FetchableTopicResponse, LeaderIdAndEpoch, NodeEndpoint, PartitionData,
     SnapshotId,
@@ -36,13 +38,13 @@ pub(crate) async fn serve(
         _ if !is_of_cluster(server, message.cluster_id) => ErrorCode::InconsistentClusterId,
         None => ErrorCode::InvalidRequest,
         Some(fetch) => match answer(server, fetch).await {
-            Ok((answer, bytes)) => {
+            Ok(answer) => {
                 if answer.shows_loss(&fetch) {
                     let (image, cluster_id) = (server.node.image(), message.cluster_id);
                     let foreign_nodes = &server.foreign_nodes;
                     foreign_nodes.tell_ahead(context.peer, &image, cluster_id, &fetch);
                 }
-                respond(server, context, request, (&answer, &bytes), out);
+                respond(server, context, request, answer, out);
                 return Ok(Served::Answered);
             }
             Err(error) => error,
@@ -78,36 +80,24 @@ fn fetch_request(version: i16, message: &FetchRequest<'_>) -> Option<raft::Fetch
     })
 }
 
-/// The answer and the records that it brings, as soon as it brings anything or time is out.
+/// The answer, as soon as it brings anything or time is out.
 async fn answer(
     server: &ClusterNode,
     fetch: raft::FetchRequest,
-) -> Result<(FetchAnswer<File>, Vec<u8>), ErrorCode> {
+) -> Result<FetchAnswer<File>, ErrorCode> {
     let limit = Duration::from_millis(fetch.max_wait_ms.max(0).unsigned_abs().into());
     let deadline = tokio::time::Instant::now() + limit;
     let mut progress = server.controller.high_watermark()?;
     loop {
         progress.borrow_and_update();
-        let mut answer = server.controller.fetch(fetch).await?;
-        if !answer.is_news(&fetch) {
-            let moved_on = tokio::time::timeout_at(deadline, progress.changed()).await;
-            if matches!(moved_on, Ok(Ok(()))) {
-                continue;
-            }
+        let answer = server.controller.fetch(fetch).await?;
+        if answer.is_news(&fetch) {
+            return Ok(answer);
         }
-        let content = std::mem::replace(&mut answer.content, FetchContent::Nothing);
-        let mut bytes = Vec::new();
-        match content {
-            FetchContent::Records(slice) => match read(slice).await {
-                Ok(records) => bytes = records,
-                Err(error) => {
-                    tracing::error!(%error, "the metadata log cannot be read for another node");
-                    answer.error = ErrorCode::KafkaStorageError;
-                }
-            },
-            content => answer.content = content,
+        let moved_on = tokio::time::timeout_at(deadline, progress.changed()).await;
+        if !matches!(moved_on, Ok(Ok(()))) {
+            return Ok(answer);
         }
-        return Ok((answer, bytes));
     }
 }
 
@@ -115,7 +105,70 @@ fn respond(
     server: &ClusterNode,
     context: &ConnectionContext,
     request: &Request<'_>,
-    (answer, records): (&FetchAnswer<File>, &[u8]),
+    answer: FetchAnswer<File>,
+    out: &mut ResponseBuffer,
+) {
+    let endpoint = leader_endpoint(server, context, answer.leader);
+    let endpoint = endpoint.filter(|_| request.version >= ENDPOINTS_VERSION);
+    let endpoint = endpoint
+        .as_ref()
+        .map(|(id, host, port)| (*id, &**host, i32::from(*port), None));
+    match answer.content {
+        FetchContent::Records(slice) => {
+            let answer = FetchAnswer {
+                content: FetchContent::Nothing,
+                ..answer
+            };
+            respond_with_records(server, request, (&answer, endpoint), slice, out);
+        }
+        _ => respond_without_records(request, &answer, endpoint, out),
+    }
+}
+
+/// The id, host, port and rack of the leader.
+type LeaderEndpoint<'a> = (BrokerId, &'a str, i32, Option<&'a str>);
+
+fn respond_with_records(
+    server: &ClusterNode,
+    request: &Request<'_>,
+    (answer, endpoint): (&FetchAnswer<File>, Option<LeaderEndpoint<'_>>),
+    slice: FileSlice<File>,
+    out: &mut ResponseBuffer,
+) {
+    let writer = FetchResponseWriter::new(request.version);
+    let head = FetchResponseHead {
+        throttle_time_ms: 0,
+        error: ErrorCode::None,
+        session_id: 0,
+        topic_count: 1,
+    };
+    let partition = FetchResponsePartition {
+        index: 0,
+        error: answer.error,
+        high_watermark: answer.high_watermark,
+        last_stable_offset: -1,
+        log_start_offset: answer.log_start_offset,
+        diverging_epoch: None,
+        current_leader: Some((leader_id(answer.leader), answer.leader.epoch)),
+        aborted_transactions: Some(&[]),
+        preferred_read_replica: BrokerId::NONE,
+        records_bytes: slice.length,
+    };
+    let start = request.begin_answer(&mut out.head);
+    writer.head(&head, &mut out.head);
+    writer.topic("", Uuid::METADATA_TOPIC, 1, &mut out.head);
+    writer.partition(&partition, &mut out.head);
+    let file_bytes = push_slice(server, slice, out);
+    writer.end_partition(&partition, &mut out.head);
+    writer.end_topic(&mut out.head);
+    writer.end(endpoint.as_slice(), &mut out.head);
+    request.finish_answer_with_records(start, file_bytes, out);
+}
+
+fn respond_without_records(
+    request: &Request<'_>,
+    answer: &FetchAnswer<File>,
+    endpoint: Option<LeaderEndpoint<'_>>,
     out: &mut ResponseBuffer,
 ) {
     let LeaderAndEpoch { epoch, .. } = answer.leader;
@@ -128,7 +181,7 @@ fn respond(
             leader_id: leader_id(answer.leader),
             leader_epoch: epoch.0,
         },
-        records: Some(records),
+        records: Some(&[]),
         ..Default::default()
     };
     match &answer.content {
@@ -152,17 +205,15 @@ fn respond(
         partitions: (&partitions).into(),
         ..Default::default()
     };
-    let endpoint = leader_endpoint(server, context, answer.leader);
-    let endpoint = endpoint.filter(|_| request.version >= ENDPOINTS_VERSION);
-    let endpoints = endpoint.iter().map(|(id, host, port)| NodeEndpoint {
-        node_id: *id,
+    let endpoints = endpoint.map(|(node_id, host, port, rack)| NodeEndpoint {
+        node_id,
         host,
-        port: i32::from(*port),
-        rack: None,
+        port,
+        rack,
     });
     let response = FetchResponse {
         responses: vec![topic].into(),
-        node_endpoints: endpoints.collect(),
+        node_endpoints: endpoints.into_iter().collect(),
         ..Default::default()
     };
     request.answer(&response, out);

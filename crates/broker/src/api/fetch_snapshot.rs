@@ -6,15 +6,18 @@
 //! - An error of the partition comes with the partition; Kafka 4.3 fails to write such an answer, and says
 //!   UNKNOWN_SERVER_ERROR instead.
 
-use super::quorum::{METADATA_TOPIC, is_of_cluster, leader_endpoint, leader_id, only, read};
+use super::quorum::{METADATA_TOPIC, is_of_cluster, leader_endpoint, leader_id, only, push_slice};
 use super::{Request, Served};
 use crate::api::cluster_node::ClusterNode;
 use crate::net::{ConnectionContext, ResponseBuffer};
 use model::{DecodeError, ErrorCode, LeaderEpoch};
 use raft::LeaderAndEpoch;
+use std::fs::File;
+use storage::FileSlice;
+use wire::fetch_snapshot_response::FetchSnapshotResponseWriter;
 use wire::messages::fetch_snapshot_request::PartitionSnapshot as Asked;
 use wire::messages::fetch_snapshot_response::{
-    LeaderIdAndEpoch, NodeEndpoint, PartitionSnapshot, SnapshotId, TopicSnapshot,
+    LeaderIdAndEpoch, NodeEndpoint, PartitionSnapshot, SnapshotId,
 };
 use wire::messages::{FetchSnapshotRequest, FetchSnapshotResponse};
 
@@ -23,7 +26,7 @@ struct Piece {
     error: ErrorCode,
     leader: LeaderAndEpoch,
     size_bytes: u64,
-    bytes: Vec<u8>,
+    slice: Option<FileSlice<File>>,
 }
 
 pub(crate) async fn serve(
@@ -40,7 +43,7 @@ pub(crate) async fn serve(
         None => ErrorCode::InvalidRequest,
         Some((name, asked)) => match piece(server, name, &asked, message.max_bytes).await {
             Ok(piece) => {
-                respond(server, context, request, (name, &asked, &piece), out);
+                respond(server, context, request, (name, &asked, piece), out);
                 return Ok(Served::Answered);
             }
             Err(error) => error,
@@ -74,40 +77,27 @@ async fn piece(
         let answer = is_metadata.then(|| replica.handle_fetch_snapshot(&fetch));
         answer.ok_or_else(|| replica.leader_and_epoch())
     });
-    let answer = match asking.await? {
-        Ok(answer) => answer,
-        Err(leader) => {
-            return Ok(Piece {
-                error: ErrorCode::UnknownTopicOrPartition,
-                leader,
-                size_bytes: 0,
-                bytes: Vec::new(),
-            });
-        }
-    };
-    let mut piece = Piece {
-        error: answer.error,
-        leader: answer.leader,
-        size_bytes: answer.size_bytes,
-        bytes: Vec::new(),
-    };
-    if let Some(slice) = answer.piece {
-        match read(slice).await {
-            Ok(bytes) => piece.bytes = bytes,
-            Err(error) => {
-                tracing::error!(%error, "a snapshot cannot be read for another node");
-                piece.error = ErrorCode::KafkaStorageError;
-            }
-        }
-    }
-    Ok(piece)
+    Ok(match asking.await? {
+        Ok(answer) => Piece {
+            error: answer.error,
+            leader: answer.leader,
+            size_bytes: answer.size_bytes,
+            slice: answer.piece,
+        },
+        Err(leader) => Piece {
+            error: ErrorCode::UnknownTopicOrPartition,
+            leader,
+            size_bytes: 0,
+            slice: None,
+        },
+    })
 }
 
 fn respond(
     server: &ClusterNode,
     context: &ConnectionContext,
     request: &Request<'_>,
-    (name, asked, piece): (&str, &Asked, &Piece),
+    (name, asked, piece): (&str, &Asked, Piece),
     out: &mut ResponseBuffer,
 ) {
     let partition = PartitionSnapshot {
@@ -123,12 +113,7 @@ fn respond(
         },
         size: piece.size_bytes as i64,
         position: asked.position,
-        unaligned_records: Some(&piece.bytes),
-    };
-    let partitions = vec![partition];
-    let topic = TopicSnapshot {
-        name,
-        partitions: (&partitions).into(),
+        unaligned_records: None,
     };
     let endpoint = leader_endpoint(server, context, piece.leader);
     let endpoints = endpoint.iter().map(|(id, host, port)| NodeEndpoint {
@@ -136,10 +121,12 @@ fn respond(
         host,
         port: *port,
     });
-    let response = FetchSnapshotResponse {
-        topics: vec![topic].into(),
-        node_endpoints: endpoints.collect(),
-        ..Default::default()
-    };
-    request.answer(&response, out);
+    let piece_bytes = piece.slice.as_ref().map_or(0, |slice| slice.length);
+    let writer = FetchSnapshotResponseWriter::new(request.version);
+    let start = request.begin_answer(&mut out.head);
+    writer.before_piece(name, &partition, piece_bytes, &mut out.head);
+    let slice = piece.slice;
+    let file_bytes = slice.map_or(0, |slice| push_slice(server, slice, out));
+    writer.after_piece(&partition, &endpoints.collect(), &mut out.head);
+    request.finish_answer_with_records(start, file_bytes, out);
 }

@@ -1,7 +1,7 @@
 //! What the APIs of the quorum share: which log and which cluster they are about, and where the leader is.
 
 use crate::api::cluster_node::ClusterNode;
-use crate::net::ConnectionContext;
+use crate::net::{ConnectionContext, FileRange, ResponseBuffer};
 use model::{BrokerId, ErrorCode, Uuid};
 use raft::{EpochRequest, LeaderAndEpoch, ReplicaKey};
 use storage::FileSlice;
@@ -114,8 +114,21 @@ pub(super) fn leader_id(leader: LeaderAndEpoch) -> BrokerId {
     leader.leader_id.unwrap_or(BrokerId::NONE)
 }
 
-/// The bytes of a part of a file, read off the workers.
-pub(super) async fn read(slice: FileSlice<std::fs::File>) -> std::io::Result<Vec<u8>> {
-    let read = tokio::task::spawn_blocking(move || slice.to_vec());
-    read.await.map_err(std::io::Error::other)?
+/// Appends a part of a file of the metadata log, which goes to the socket as it is: those to whom it is sent are as
+/// many as ask, and none waits until others have read theirs. Returns how many bytes of it are not in the buffer
+/// itself.
+pub(super) fn push_slice(
+    server: &ClusterNode,
+    slice: FileSlice<std::fs::File>,
+    out: &mut ResponseBuffer,
+) -> usize {
+    let disk = &server.metadata_disk;
+    out.set_copied_max(server.sockets.answer_memory.copied_max_bytes());
+    out.push_range(FileRange {
+        file: slice.file,
+        position: slice.position,
+        length: slice.length,
+        directory_index: disk.directory_index,
+        disks: disk.disks.clone(),
+    })
 }

@@ -61,8 +61,8 @@ impl Weight {
     pub(crate) fn at_controller(server: &ClusterNode, frame: &[u8]) -> Self {
         let api = frame.first_chunk().map(|bytes| i16::from_be_bytes(*bytes));
         match api.and_then(ApiKey::from_number) {
-            // A part of the metadata log, or of a snapshot.
-            Some(ApiKey::Fetch | ApiKey::FetchSnapshot) => Self::light(AnswerSize::Large),
+            // A part of the metadata log, or of a snapshot, which takes no memory.
+            Some(ApiKey::Fetch | ApiKey::FetchSnapshot) => Self::LIGHT,
             _ => Self::of(server, frame),
         }
     }

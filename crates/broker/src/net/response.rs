@@ -108,7 +108,8 @@ impl ResponseBuffer {
         for (at, range) in &self.ranges {
             send(stream, &self.head[sent..*at], true, progress).await?;
             sent = *at;
-            send_range(stream, range, progress).await?;
+            let sent = send_range(stream, range, progress).await;
+            sent.inspect_err(|error| tell_if_unread(range, error))?;
         }
         send(stream, &self.head[sent..], false, progress).await?;
         self.clear();
@@ -129,6 +130,14 @@ async fn send(
         bytes = &bytes[sent..];
     }
     Ok(())
+}
+
+/// Tells of an error that is the file's, which its connection says nothing of. Sockets have others.
+fn tell_if_unread(range: &FileRange, error: &io::Error) {
+    let is_of_disk = error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error());
+    if is_of_disk || error.kind() == io::ErrorKind::UnexpectedEof {
+        range.disks.tell_unread(range.directory_index, error);
+    }
 }
 
 /// Sends a range. Between its pieces other connections have their turn, however fast the socket takes them.

@@ -24,6 +24,7 @@
 
 use crate::scheduling::apart::step_apart;
 use crate::scheduling::give_way::GivenWay;
+use crate::scheduling::log_rate_limit::LogRateLimit;
 use crate::scheduling::off_workers::{is_off_workers, off_workers};
 use crate::scheduling::reserve::Reserve;
 use parking_lot::Mutex;
@@ -241,6 +242,7 @@ pub(crate) struct DiskWatch {
     /// Whether nobody looks until there is a call.
     is_dozing: AtomicBool,
     thread: OnceLock<Thread>,
+    unread: LogRateLimit,
 }
 
 impl DiskWatch {
@@ -258,6 +260,7 @@ impl DiskWatch {
             lanes: lanes.collect(),
             is_dozing: AtomicBool::new(false),
             thread: OnceLock::new(),
+            unread: LogRateLimit::once_a_minute(),
         }
     }
 
@@ -324,6 +327,20 @@ impl DiskWatch {
         self.lanes
             .get(directory_index)
             .is_some_and(|lanes| lanes.reads.is_slow())
+    }
+
+    /// Tells of a file in the directory of this place of which a part cannot be sent.
+    pub(crate) fn tell_unread(&self, directory_index: usize, error: &std::io::Error) {
+        if let Some(not_logged) = self.unread.due() {
+            let lanes = self.lanes.get(directory_index);
+            let directory = lanes.map(|lanes| &*lanes.directory);
+            tracing::error!(
+                directory,
+                %error,
+                not_logged,
+                "a file cannot be read for whoever has asked for it; the connection is closed"
+            );
+        }
     }
 
     /// The right to block a thread with reading what is to be sent. One directory has no more than its

@@ -9,6 +9,7 @@ pub(crate) mod disk_watch;
 pub(crate) mod give_way;
 pub(crate) mod heavy_work;
 pub(crate) mod log_rate_limit;
+pub(crate) mod metadata_disk;
 pub(crate) mod off_workers;
 pub(crate) mod reserve;
 pub(crate) mod timed_receive;

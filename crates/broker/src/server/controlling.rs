@@ -5,13 +5,14 @@ use super::listening::{Bound, accept, new_sockets};
 use super::own_controller::{
     OpenedMetadata, PublishedController, StartingController, open_metadata,
 };
-use super::{Server, blocking, publishers};
+use super::{Server, blocking, no_thread, publishers};
 use crate::api::ListenerService;
 use crate::api::cluster_node::ClusterNode;
 use crate::controller::controller_thread;
 use crate::net::Listeners;
 use crate::scheduling::clock;
 use crate::scheduling::heavy_work::HeavyWork;
+use crate::scheduling::metadata_disk::MetadataDisk;
 use crate::settings::loggers::Loggers;
 use crate::settings::node::Node;
 use crate::settings::start_error::StartError;
@@ -34,6 +35,9 @@ pub(super) async fn start(
     let opened = blocking(move || open(config, listeners, loggers)).await?;
     let node = opened.node;
     opened.controller.start(&node.node)?;
+    let runtime = node.node.runtime.clone();
+    let watching = node.metadata_disk.start(runtime, reserve.0.clone());
+    watching.map_err(no_thread)?;
     let mut tasks = vec![tokio::spawn(clock::keep_pulse())];
     let accepting = accept(&node.sockets, sockets, |_| {
         ListenerService::Controller(node.clone())
@@ -69,6 +73,7 @@ fn open(
         metadata_lock,
         ..
     } = LockedDirectories::lock(&config)?;
+    let metadata_disk = MetadataDisk::alone(&metadata_directory);
     let OpenedMetadata {
         directories, log, ..
     } = open_metadata(&config, &usable, metadata_directory, &listeners)?;
@@ -81,6 +86,7 @@ fn open(
         sockets: Arc::new(sockets),
         heavy_work,
         controller: link,
+        metadata_disk,
         forwarding: None,
         logs: None,
         foreign_nodes: Arc::default(),

@@ -23,8 +23,6 @@ pub const LOGGERS: &[&str] = &[
     "broker",
     "broker.api",
     "broker.api.envelope",
-    "broker.api.fetch_metadata_log",
-    "broker.api.fetch_snapshot",
     "broker.api.foreign_nodes",
     "broker.api.join_group",
     "broker.api.leave_group",

@@ -1,6 +1,7 @@
 //! Who waits for memory that connections share, and who does not.
 
 use super::*;
+use model::LeaderEpoch;
 use std::sync::mpsc;
 use wire::messages::create_topics_request::CreatableTopic;
 use wire::messages::describe_configs_request::DescribeConfigsResource;
@@ -436,4 +437,111 @@ fn a_fetch_of_very_many_partitions_waits_for_room_and_others_do_not() {
     assert!(client.is_silent_for(LOOK), "it waits for room");
     drop(spent);
     client.receive();
+}
+
+/// The parts of the metadata log and of its snapshot that are asked for go out of their files.
+#[test]
+fn who_follows_the_metadata_waits_for_no_room_and_takes_none() {
+    let directory = trials::directory();
+    let settings = [
+        (
+            "listeners",
+            "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+        ),
+        ("metadata.log.max.record.bytes.between.snapshots", "500000"),
+        ("socket.send.buffer.bytes", "16384"),
+    ];
+    let running = Running::start_with(&[directory.path()], &settings);
+    let broker = running.broker();
+    let folder = directory.path().join("__cluster_metadata-0");
+    let log = || fs::read(folder.join("00000000000000000000.log")).unwrap();
+    let asking = broker
+        .controller
+        .ask_quorum(|replica| (replica.epoch(), replica.high_watermark()));
+    let (epoch, offset) = running.runtime.block_on(asking).unwrap();
+    let before_bytes = log().len();
+    let mut client = running.connect();
+    let throttled = vec!["0:0"; 8_000].join(",");
+    let config = [("leader.replication.throttled.replicas", &*throttled)];
+    for index in 0..20 {
+        client.create_topic(&format!("topic-{index}"), 1, &config);
+    }
+    let snapshot = || {
+        let names = fs::read_dir(&folder).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut ids = names.filter_map(|name| name.parse::<metadata::SnapshotId>().ok());
+        ids.find(|id| *id != metadata::SnapshotId::BOOTSTRAP)
+    };
+    wait_until("there is a snapshot", || snapshot().is_some());
+    let snapshot = snapshot().unwrap();
+
+    let spent = broker.sockets.answer_memory.spend();
+    let address = broker.sockets.listeners[1].address;
+    let [mut of_log, mut of_snapshot] = [0; 2].map(|_| Client::connect(address));
+    of_log.send(17, &fetch_of_metadata(epoch, offset));
+    of_snapshot.send(1, &fetch_of_snapshot(epoch, snapshot));
+    wait_until("both are answered", || {
+        of_log.has_something() && of_snapshot.has_something()
+    });
+    drop(spent);
+    assert_eq!(broker.sockets.answer_memory.large().spent(), 0);
+    let answer = of_log.receive();
+    let response: wire::messages::FetchResponse<'_> = answer.read();
+    let topic = response.responses.iter().next().expect("one topic");
+    let partition = topic.partitions.iter().next().expect("one partition");
+    let records = partition.records.expect("some");
+    assert!(records.len() > 500_000, "{}", records.len());
+    let at = before_bytes..before_bytes + records.len();
+    assert!(log().get(at) == Some(records), "as they are in the file");
+    let answer = of_snapshot.receive();
+    let response: wire::messages::FetchSnapshotResponse<'_> = answer.read();
+    let topic = response.topics.iter().next().expect("one topic");
+    let partition = topic.partitions.iter().next().expect("one partition");
+    let whole = fs::read(folder.join(snapshot.to_string())).unwrap();
+    assert!(whole.len() > 500_000, "{}", whole.len());
+    assert!(partition.unaligned_records == Some(&*whole));
+}
+
+fn fetch_of_metadata(epoch: LeaderEpoch, offset: i64) -> wire::messages::FetchRequest<'static> {
+    use wire::messages::fetch_request::{FetchPartition, FetchTopic};
+    let partition = FetchPartition {
+        current_leader_epoch: epoch.0,
+        fetch_offset: offset,
+        last_fetched_epoch: epoch.0,
+        partition_max_bytes: i32::MAX,
+        ..Default::default()
+    };
+    let topic = FetchTopic {
+        topic_id: model::Uuid::METADATA_TOPIC,
+        partitions: vec![partition].into(),
+        ..Default::default()
+    };
+    wire::messages::FetchRequest {
+        max_wait_ms: 0,
+        topics: vec![topic].into(),
+        ..Default::default()
+    }
+}
+
+fn fetch_of_snapshot(
+    epoch: LeaderEpoch,
+    id: metadata::SnapshotId,
+) -> wire::messages::FetchSnapshotRequest<'static> {
+    use wire::messages::fetch_snapshot_request::{PartitionSnapshot, SnapshotId, TopicSnapshot};
+    let partition = PartitionSnapshot {
+        current_leader_epoch: epoch.0,
+        snapshot_id: SnapshotId {
+            end_offset: id.end_offset,
+            epoch: id.epoch.0,
+        },
+        ..Default::default()
+    };
+    let topic = TopicSnapshot {
+        name: "__cluster_metadata",
+        partitions: vec![partition].into(),
+    };
+    wire::messages::FetchSnapshotRequest {
+        topics: vec![topic].into(),
+        ..Default::default()
+    }
 }
