@@ -39,6 +39,7 @@ pub(crate) async fn serve(
         TRANSACTION => coordinator_topic(broker, TRANSACTION_TOPIC).await,
         _ => Err(ErrorCode::InvalidRequest),
     };
+    request.room(broker).await;
     let endpoints = Endpoints::new(broker, context);
     let leaders: Vec<Result<BrokerEndpoint, ErrorCode>> = keys
         .iter()

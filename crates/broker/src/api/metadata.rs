@@ -47,7 +47,7 @@ pub(crate) async fn serve(
             Vec::new(),
         ),
     };
-    create_missing(broker, &message, request.version, &mut missing).await;
+    create_missing(broker, request, &message, &mut missing).await;
     let topic_operations = operations(
         message.include_topic_authorized_operations,
         authorized_operations::TOPIC,
@@ -190,11 +190,11 @@ fn look_up<'i, 'f>(
 
 async fn create_missing(
     broker: &Broker,
+    request: &Request<'_>,
     message: &MetadataRequest<'_>,
-    version: i16,
     missing: &mut [Missing<'_>],
 ) {
-    let allowed = version < 4 || message.allow_auto_topic_creation;
+    let allowed = request.version < 4 || message.allow_auto_topic_creation;
     let mut wanted: Vec<(&str, &mut ErrorCode)> = Vec::new();
     for one in missing {
         let Some(name) = one.name else { continue };
@@ -213,6 +213,7 @@ async fn create_missing(
         // One that was made just now is unknown until the client asks again.
         *code = outcome.map_or_else(|error| error.code, |()| ErrorCode::UnknownTopicOrPartition);
     }
+    request.room(broker).await;
 }
 
 /// How a client reaches the partitions that are described to it.

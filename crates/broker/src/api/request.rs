@@ -27,7 +27,7 @@ pub(crate) struct Request<'f> {
     pub(super) invalid: &'f InvalidStrings,
     /// How many elements the arrays of the body may have in all.
     pub(crate) elements_max: usize,
-    /// Whether it waits for room before a response of unknown size is made.
+    /// Whether it waits for room before a response is made that may be large.
     pub(super) waits_for_room: bool,
 }
 
@@ -133,7 +133,8 @@ impl Request<'_> {
         groups.room_for(group_id, self.body.len()).await
     }
 
-    /// Waits for room for a response of unknown size, before it is made of what a coordinator has answered.
+    /// Waits for room for a response that may be large, before it is made: once a coordinator or the controller has
+    /// answered, for which many may have waited together.
     pub(crate) async fn room(&self, server: &ClusterNode) {
         if self.waits_for_room {
             server.sockets.answer_memory.room_again().await;

@@ -237,7 +237,7 @@ async fn serve_in_turn<S: Service>(
         unread.give_up(out);
         drop(attempt);
     }
-    context.waits_for_room = weight.answer == AnswerSize::Unknown;
+    context.waits_for_room = is_large;
     loop {
         if is_large {
             memory.room().await;

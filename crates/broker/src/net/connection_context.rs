@@ -15,7 +15,7 @@ pub(crate) struct ConnectionContext {
     pub(crate) peer: SocketAddr,
     /// What the client called itself last.
     pub(crate) client_id: Option<Box<str>>,
-    /// Whether what is served now is to wait for room before a response of unknown size is made.
+    /// Whether what is served now is to wait for room before a response is made that may be large.
     pub(crate) waits_for_room: bool,
 }
 

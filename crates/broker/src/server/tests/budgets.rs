@@ -416,6 +416,49 @@ fn who_has_waited_for_a_coordinator_looks_for_room_again() {
     client.receive();
 }
 
+/// Whoever asks for a topic that is to be made waits for the controller, as many may at once.
+#[test]
+fn who_has_waited_for_the_controller_looks_for_room_again() {
+    let directory = trials::directory();
+    let running = Running::start(&[directory.path()]);
+    let (go_on, told) = mpsc::channel::<()>();
+    let (is_busy, busy) = mpsc::channel();
+    let controller = running.broker().controller.clone();
+    running.runtime.spawn(async move {
+        let hold = controller.run(move |_| {
+            is_busy.send(()).expect("the test listens");
+            let _ = told.recv();
+        });
+        hold.await
+    });
+    busy.recv().expect("the controller takes the job");
+    let mut client = running.connect();
+    let topic = wire::messages::metadata_request::MetadataRequestTopic {
+        name: Some("topic"),
+        ..Default::default()
+    };
+    let request = MetadataRequest {
+        topics: Some(vec![topic].into()),
+        ..Default::default()
+    };
+    // However little it asks for, it may be for much.
+    let frame = client.frame(9, &request);
+    client.send_bytes(&padded(frame, 10_000));
+    let controller = &running.broker().controller;
+    wait_until("it is before the controller", || {
+        controller.queued_count() == 1
+    });
+    let spent = running.broker().sockets.answer_memory.spend();
+    go_on.send(()).expect("the controller listens");
+    let answers = running.broker().sockets.answer_memory.large();
+    wait_until("it waits for room", || {
+        answers.waiting() == 1 || client.has_something()
+    });
+    assert!(!client.has_something());
+    drop(spent);
+    assert!(!client.receive_frame().is_empty());
+}
+
 /// Those who do not read hold up who asks for as much, and no other consumer.
 #[test]
 fn a_fetch_of_very_many_partitions_waits_for_room_and_others_do_not() {
