@@ -274,19 +274,16 @@ impl FollowerThread {
                 return self.take_nothing(request);
             }
         };
-        for (id, endpoint) in read.endpoints {
-            self.parts.nodes.learn(id, endpoint);
-        }
         self.note_error(read.error, outcome.as_ref().ok());
-        self.take(request, read.answer);
+        self.take(request, read.answer, read.leader);
     }
 
     fn take_nothing(&mut self, request: &Request) {
-        self.take(request, Answer::Nothing);
+        self.take(request, Answer::Nothing, None);
     }
 
-    /// Hands an answer to the log, and on what it brings.
-    fn take(&mut self, request: &Request, answer: Answer<'_>) {
+    /// Hands an answer to the log, and on what it brings. It may have told where the `leader` is reached.
+    fn take(&mut self, request: &Request, answer: Answer<'_>, leader: Option<PeerNode>) {
         let parts = &mut self.parts;
         let taken = parts.log.handle_answer(request.number, answer, now());
         match taken {
@@ -306,12 +303,21 @@ impl FollowerThread {
                 }
             }
         }
-        let parts = &mut self.parts;
-        parts
-            .nodes
-            .learn_voters(parts.log.voters(), &parts.listener);
+        self.learn_nodes(leader);
         self.tell_leader();
         self.tell_progress();
+    }
+
+    /// Takes note of where the leader is reached, if it is the one that is followed, and of where the voters are.
+    fn learn_nodes(&mut self, leader: Option<PeerNode>) {
+        let parts = &mut self.parts;
+        let nodes = &mut parts.nodes;
+        nodes.learn_voters(parts.log.voters(), &parts.listener);
+        let followed = parts.log.leader().leader_id;
+        let leader = leader.filter(|leader| Some(leader.id) == followed);
+        if let Some(gone) = leader.and_then(|leader| nodes.learn_leader(leader)) {
+            parts.connections.forget(gone);
+        }
     }
 
     /// Lets everybody who lives by the metadata have what is new.

@@ -4,6 +4,7 @@
 //!   committed (KIP-1166): a leader that knows more answers at once.
 //! - An answer names the leader, and where it is reached (Fetch from version 16, FetchSnapshot from 1).
 
+use super::endpoints::PeerNode;
 use connection::{Connection, Deadline, Endpoint, Error, Response};
 use metadata::SnapshotId;
 use model::{BrokerId, ErrorCode, LeaderEpoch, Uuid};
@@ -40,8 +41,8 @@ pub(super) struct ReadAnswer<'a> {
     pub(super) answer: Answer<'a>,
     /// The error, for those who look after it.
     pub(super) error: ErrorCode,
-    /// Where nodes are reached.
-    pub(super) endpoints: Vec<(BrokerId, Endpoint)>,
+    /// The leader, if it tells where that is reached.
+    pub(super) leader: Option<PeerNode>,
 }
 
 impl Fetcher {
@@ -146,9 +147,8 @@ fn read_fetch(response: &Response) -> Result<ReadAnswer<'_>, Error> {
     let message: FetchResponse<'_> = response.read()?;
     let endpoints = message.node_endpoints.iter().filter_map(|node| {
         let port = u16::try_from(node.port).ok()?;
-        Some((node.node_id, Endpoint::new(node.host, port)))
+        Some((node.node_id, node.host, port))
     });
-    let endpoints = endpoints.collect();
     let mut topics = message.responses.iter();
     let partition = topics
         .next()
@@ -164,7 +164,7 @@ fn read_fetch(response: &Response) -> Result<ReadAnswer<'_>, Error> {
                 endpoints,
             )
         }
-        _ => refused(message.error_code, ApiKey::Fetch, endpoints),
+        _ => refused(message.error_code, ApiKey::Fetch),
     })
 }
 
@@ -191,9 +191,7 @@ fn fetched<'r>(partition: &PartitionData<'r>) -> Content<'r> {
 fn read_fetch_snapshot(response: &Response) -> Result<ReadAnswer<'_>, Error> {
     let message: FetchSnapshotResponse<'_> = response.read()?;
     let endpoints = message.node_endpoints.iter();
-    let endpoints = endpoints
-        .map(|node| (node.node_id, Endpoint::new(node.host, node.port)))
-        .collect();
+    let endpoints = endpoints.map(|node| (node.node_id, node.host, node.port));
     let mut topics = message.topics.iter();
     let partition = topics
         .next()
@@ -209,7 +207,7 @@ fn read_fetch_snapshot(response: &Response) -> Result<ReadAnswer<'_>, Error> {
                 endpoints,
             )
         }
-        _ => refused(message.error_code, ApiKey::FetchSnapshot, endpoints),
+        _ => refused(message.error_code, ApiKey::FetchSnapshot),
     })
 }
 
@@ -234,12 +232,14 @@ fn leader_and_epoch(leader_id: BrokerId, epoch: i32) -> LeaderAndEpoch {
     }
 }
 
-fn answered(
+/// An answer of which the endpoint of the leader alone is kept: it may name any number of others.
+fn answered<'r, 'e>(
     error: ErrorCode,
     leader: LeaderAndEpoch,
-    content: Content<'_>,
-    endpoints: Vec<(BrokerId, Endpoint)>,
-) -> ReadAnswer<'_> {
+    content: Content<'r>,
+    mut endpoints: impl Iterator<Item = (BrokerId, &'e str, u16)>,
+) -> ReadAnswer<'r> {
+    let endpoint = endpoints.find(|(id, ..)| leader.leader_id == Some(*id));
     let answer = Answer::Answer {
         error,
         leader,
@@ -248,12 +248,15 @@ fn answered(
     ReadAnswer {
         answer,
         error,
-        endpoints,
+        leader: endpoint.map(|(id, host, port)| PeerNode {
+            id,
+            endpoint: Endpoint::new(host, port),
+        }),
     }
 }
 
 /// An answer to the request as a whole. It says nothing of the log, nor who leads.
-fn refused(code: i16, api: ApiKey, endpoints: Vec<(BrokerId, Endpoint)>) -> ReadAnswer<'static> {
+fn refused(code: i16, api: ApiKey) -> ReadAnswer<'static> {
     let error = match ErrorCode::from_code(code) {
         ErrorCode::None => ErrorCode::UnknownServerError,
         error => error,
@@ -262,6 +265,28 @@ fn refused(code: i16, api: ApiKey, endpoints: Vec<(BrokerId, Endpoint)>) -> Read
     ReadAnswer {
         answer: Answer::Nothing,
         error,
-        endpoints,
+        leader: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_all_that_an_answer_names_the_leader_alone_is_kept() {
+        for (leader_id, expect) in [(7, Some(3)), (-1, None), (9, None)] {
+            let named = (0..=8).map(|id| (BrokerId(id), "h", id.abs_diff(4) as u16));
+            let content = Content::Records {
+                bytes: &[],
+                high_watermark: 0,
+            };
+            let leader = leader_and_epoch(BrokerId(leader_id), 1);
+            let read = answered(ErrorCode::None, leader, content, named);
+            let kept = read
+                .leader
+                .map(|leader| (leader.id.0, leader.endpoint.port));
+            assert_eq!(kept, expect.map(|port| (leader_id, port)), "{leader_id}");
+        }
     }
 }
