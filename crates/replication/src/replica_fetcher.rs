@@ -101,8 +101,10 @@ pub struct ReplicaFetcher<R> {
     in_flight: Option<InFlight>,
     /// No request before.
     retry_at: MonotonicTime,
-    /// Answers in a row that were of no use.
+    /// Answers that were of no use, since there were many of use in a row; and how many of use there have been since
+    /// the last of them.
     useless_count: u32,
+    useful_count: u32,
     /// Slots of which the next request may have to say something.
     listed: Vec<u32>,
     /// The slots of the last request, and how many in a row are of one topic.
@@ -151,6 +153,7 @@ impl<R> ReplicaFetcher<R> {
             in_flight: None,
             retry_at: MonotonicTime::MIN,
             useless_count: 0,
+            useful_count: 0,
             listed: Vec::new(),
             sent: Vec::new(),
             groups: Vec::new(),

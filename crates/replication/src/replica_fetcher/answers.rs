@@ -21,6 +21,9 @@ use crate::following::{FetchPosition, FetchedRecords};
 use model::{ErrorCode, MonotonicTime};
 use std::collections::BTreeSet;
 
+/// So many answers of one session that were of use are followed by another one that is.
+const USEFUL_IN_A_ROW: u32 = 10;
+
 impl<R> ReplicaFetcher<R> {
     /// Takes the answer to the last request: the body of the response, in the version that was asked for. What is
     /// to be done then is done by [`Self::take_steps`].
@@ -44,9 +47,10 @@ impl<R> ReplicaFetcher<R> {
             }
         };
         match taken {
-            Ok(()) => self.useless_count = 0,
+            Ok(()) => self.note_useful(asked),
             Err(error) => {
                 self.clear_answer();
+                self.useful_count = 0;
                 self.useless_count = self.useless_count.saturating_add(1);
                 if must_wait(error) || self.useless_count > 1 {
                     self.retry_at = now.plus_ms(self.settings.backoff_ms);
@@ -54,6 +58,17 @@ impl<R> ReplicaFetcher<R> {
             }
         }
         taken
+    }
+
+    /// Answers that were of no use are forgotten once a session has lasted for a while: that one begins says nothing
+    /// of the next answer in it.
+    const fn note_useful(&mut self, asked: InFlight) {
+        if matches!(asked, InFlight::IncrementalFetch) {
+            self.useful_count = self.useful_count.saturating_add(1);
+            if self.useful_count >= USEFUL_IN_A_ROW {
+                self.useless_count = 0;
+            }
+        }
     }
 
     /// Has up to `count_max` things done with logs as the last answer says, whose bytes `body` is; whether there

@@ -350,8 +350,10 @@ fn an_error_that_comes_again_waits() {
                 fetch in 4/1
             answer error=71
                 the leader refuses the request: INVALID_FETCH_SESSION_EPOCH
+                looks again in 1000 ms
             poll
-                fetch in 4/0 t1-0@0 in 0 last -1 start 0
+                nothing
+                looks again in 1000 ms
         "#]],
     );
 }
@@ -454,6 +456,20 @@ fn an_answer_of_another_session_is_not_taken() {
                 fetch in 9/0 t1-0@0 in 0 last -1 start 0
         "#]],
     );
+}
+
+/// That a session begins well says nothing of how it goes on.
+#[test]
+fn a_leader_that_answers_with_other_sessions_is_left_alone_for_a_while() {
+    for (useful_count, expect) in [(0, 3), (9, 3), (10, 0)] {
+        let useful = "poll\nanswer session=9\n".repeat(useful_count);
+        let flip = format!(
+            "poll\nanswer session=9 t1-0\ndone t1-0\n{useful}poll\nanswer session=8\nwait 1000\n"
+        );
+        let played = play(&format!("add t1-0\n{}", flip.repeat(4)));
+        let pauses = played.matches("looks again in 1000 ms").count();
+        assert_eq!(pauses, expect, "{played}");
+    }
 }
 
 #[test]
@@ -753,8 +769,10 @@ fn an_answer_that_names_what_is_not_in_the_session_is_not_taken() {
                 fetch in 10/1
             answer session=10 t1-1 records=4 t1-1 records=4
                 the answer is about other partitions than were asked for, such as partition 1 of topic AAAAAAAAAAAAAAAAAAAAAQ
+                looks again in 1000 ms
             poll
-                fetch in 10/0 t1-0@0 in 0 last -1 start 0, t1-1@0 in 0 last -1 start 0
+                nothing
+                looks again in 1000 ms
         "#]],
     );
 }

@@ -16,6 +16,7 @@ use crate::peers::connections::Purpose;
 use crate::peers::endpoints::PeerNode;
 use crate::scheduling::clock::{monotonic, now_ms};
 use crate::scheduling::disk_watch::DiskUse;
+use crate::scheduling::log_rate_limit::{LogRateLimit, LogRateLimits};
 use crate::scheduling::off_workers::off_workers;
 use crate::scheduling::turn::Turn;
 use connection::{Connection, Response};
@@ -84,6 +85,8 @@ impl Fetcher {
             buffer: Vec::new(),
             apart_count: 0,
             failure_count: 0,
+            not_taken: LogRateLimit::once_a_minute(),
+            refused: LogRateLimits::default(),
             has_ended: false,
         };
         let mut stop = logs.node.stop.subscribe();
@@ -138,6 +141,9 @@ struct FetcherTask {
     apart_count: usize,
     /// Requests in a row without an answer.
     failure_count: u32,
+    /// Answers that are not taken, and what answers refuse of partitions.
+    not_taken: LogRateLimit,
+    refused: LogRateLimits<PartitionKey>,
     has_ended: bool,
 }
 
@@ -305,8 +311,10 @@ impl FetcherTask {
     async fn take(&mut self, response: &Response) {
         let (leader, fetcher) = self.id;
         let (body, version) = (response.body(), response.version());
-        if let Err(error) = self.machine.handle_response(body, version, monotonic()) {
-            tracing::warn!(%leader, fetcher, %error, "an answer of the leader of partitions is not taken");
+        if let Err(error) = self.machine.handle_response(body, version, monotonic())
+            && let Some(not_logged) = self.not_taken.due()
+        {
+            tracing::warn!(%leader, fetcher, %error, not_logged, "an answer of the leader of partitions is not taken");
         }
         let mut turn = Turn::begin();
         loop {
@@ -324,11 +332,16 @@ impl FetcherTask {
             }
             turn.share().await;
         }
-        self.machine
-            .take_errors(|partition, error| match is_unexpected(error) {
-                true => tracing::warn!(%partition, %leader, %error, "the leader refuses a fetch"),
-                false => tracing::debug!(%partition, %leader, %error, "the leader refuses a fetch"),
-            });
+        let refused = &self.refused;
+        self.machine.take_errors(|partition, error| {
+            let due = || refused.due((partition.topic_id(), partition.index()));
+            match is_unexpected(error).then(due).flatten() {
+                Some(not_logged) => {
+                    tracing::warn!(%partition, %leader, %error, not_logged, "the leader refuses a fetch");
+                }
+                None => tracing::debug!(%partition, %leader, %error, "the leader refuses a fetch"),
+            }
+        });
         self.wait_apart().await;
     }
 
