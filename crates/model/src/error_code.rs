@@ -3,6 +3,8 @@
 //! The codes are dense from -1 to 133, so a lookup from the wire is one bounds check and one load
 //! from a table: constant time, no hashing, no allocation.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 /// What a client may do after an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retriability {
@@ -327,7 +329,7 @@ impl ErrorCode {
     }
 
     /// The error of a number from the wire. A number that 4.3 does not know becomes
-    /// [`ErrorCode::UnknownServerError`] and is logged, as a newer peer may well send one.
+    /// [`ErrorCode::UnknownServerError`] and is logged once, as a newer peer may well send one.
     #[inline]
     pub fn from_code(code: i16) -> Self {
         match Self::known(code) {
@@ -355,11 +357,31 @@ impl ErrorCode {
 
 #[cold]
 fn unknown(code: i16) -> ErrorCode {
-    tracing::warn!(
-        code,
-        "unknown error code on the wire, taken as UNKNOWN_SERVER_ERROR"
-    );
+    if TOLD.is_first(code) {
+        tracing::warn!(
+            code,
+            "unknown error code on the wire, taken as UNKNOWN_SERVER_ERROR"
+        );
+    }
     ErrorCode::UnknownServerError
+}
+
+static TOLD: ToldCodes = ToldCodes::none();
+
+/// The unknown codes that were told of, a bit each: a peer may send one with each partition of each answer.
+struct ToldCodes([AtomicU64; 1 << 10]);
+
+impl ToldCodes {
+    const fn none() -> Self {
+        Self([const { AtomicU64::new(0) }; 1 << 10])
+    }
+
+    /// Whether a code has not been told of before.
+    fn is_first(&self, code: i16) -> bool {
+        let number = usize::from(code as u16);
+        let told = 1 << (number % 64);
+        self.0[number / 64].fetch_or(told, Ordering::Relaxed) & told == 0
+    }
 }
 
 impl std::fmt::Display for ErrorCode {
@@ -373,6 +395,14 @@ impl std::error::Error for ErrorCode {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_unknown_code_is_told_once() {
+        let told = ToldCodes::none();
+        let codes = [31_999, i16::MAX, 31_999, i16::MIN, i16::MAX, 31_998];
+        let first = codes.map(|code| told.is_first(code));
+        assert_eq!(first, [true, true, false, true, false, true]);
+    }
 
     #[test]
     fn every_code_round_trips_and_stands_at_its_index() {
