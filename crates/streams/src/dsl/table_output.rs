@@ -71,6 +71,10 @@ impl<S: GivesOn> TableOutput<S> {
     /// The same, of which children get final results only.
     pub(crate) fn with_strategy(mut self, strategy: EmitStrategy) -> Self {
         self.is_final = strategy.on_window_close;
+        if self.is_final {
+            // What a cache gives on is not for the children.
+            self.store.borrow_mut().forward_flushed(Forwarding::Nothing);
+        }
         self
     }
 

@@ -171,9 +171,6 @@ pub(crate) trait OverBytes {
 
     fn base(&self) -> &Base<Self::Key, Self::Value>;
     fn base_mut(&mut self) -> &mut Base<Self::Key, Self::Value>;
-
-    /// A record is restored.
-    fn observe(&mut self, _record: &ChangelogRecord) {}
 }
 
 impl<S: OverBytes> StateStore for S {
@@ -190,9 +187,6 @@ impl<S: OverBytes> StateStore for S {
     }
 
     fn restore(&mut self, records: &[ChangelogRecord]) -> Result<(), StreamsError> {
-        for record in records {
-            self.observe(record);
-        }
         self.base_mut().restore(records)
     }
 

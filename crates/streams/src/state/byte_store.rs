@@ -30,6 +30,8 @@ pub(crate) struct Scan<'a> {
     pub(crate) direction: Direction,
     /// By time and then by key if the store has this order; else by segment and then by key.
     pub(crate) time_first: bool,
+    /// With rows that have expired, as long as their segment is there.
+    pub(crate) shows_expired: bool,
 }
 
 /// What a cache has given on: a row's newest value.

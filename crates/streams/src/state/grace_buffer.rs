@@ -154,6 +154,7 @@ impl<K, V> GraceBuffer<K, V> {
             times_ms: (0, i64::MAX),
             direction: Direction::Forward,
             time_first: false,
+            shows_expired: false,
         };
         let Some(row) = self.rows.scan(&scan)?.next() else {
             self.first_time_ms = Some(i64::MAX);

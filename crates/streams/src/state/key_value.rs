@@ -293,6 +293,7 @@ impl<K, V> KeyValueStore<K, V> {
             times_ms: ALL_TIMES,
             direction,
             time_first: false,
+            shows_expired: false,
         };
         let rows = bytes.scan(&scan).map_err(|fault| fault.of(name))?;
         Ok(rows.map(move |row| {

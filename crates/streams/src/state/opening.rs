@@ -240,8 +240,10 @@ impl<K, V> Opening<'_, K, V> {
                 let order = SegmentOrder {
                     kind: keys,
                     retention,
+                    is_by_time: time_first == TimeFirst::WithoutIndex,
                 };
-                let can_be_cached = time_first == TimeFirst::No && !retain_duplicates;
+                // As in Kafka Streams, results of aligned windows only.
+                let can_be_cached = time_first != TimeFirst::WithIndex && !retain_duplicates;
                 (Some(order), can_be_cached, retain_duplicates)
             }
         };

@@ -226,6 +226,7 @@ impl<K, L, R> OuterJoinStore<K, L, R> {
             times_ms: (0, i64::MAX),
             direction: Direction::Forward,
             time_first: false,
+            shows_expired: false,
         };
         let Some(row) = self.bytes.scan(&scan)?.next() else {
             return Ok(None);

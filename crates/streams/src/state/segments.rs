@@ -1,8 +1,12 @@
 //! Segments: the rows of a span of time each, so that old rows are deleted as a whole.
 
+use super::StoreType;
+use super::byte_store::Scan;
 use super::bytes::{Backend, ByteMap, Direction};
 use super::fault::StoreFault;
-use crate::formats::segments::{first_live_segment_id, segment_id, segment_interval_ms};
+use crate::formats::segments::{
+    first_live_segment_id, first_visible_time_ms, segment_id, segment_interval_ms,
+};
 use std::collections::BTreeMap;
 
 /// How long rows are kept, and in how large pieces.
@@ -10,16 +14,37 @@ use std::collections::BTreeMap;
 pub(crate) struct Retention {
     /// A row is kept as long as the newest one is no more than this later.
     pub(crate) retention_ms: i64,
+    /// A row is seen as long as the newest one is less than this later.
+    visible_ms: i64,
     /// The time of a segment. It must not change over rows that are there.
     pub(crate) interval_ms: i64,
+    /// A row that would not be seen is not taken, although its segment lives: so are stores in memory.
+    is_exact: bool,
 }
 
 impl Retention {
-    pub(crate) fn of(retention_ms: i64) -> Self {
+    pub(crate) fn of(retention_ms: i64, store_type: StoreType) -> Self {
+        Self::with_interval(retention_ms, segment_interval_ms(retention_ms), store_type)
+    }
+
+    pub(crate) const fn with_interval(
+        retention_ms: i64,
+        interval_ms: i64,
+        store_type: StoreType,
+    ) -> Self {
         Self {
             retention_ms,
-            interval_ms: segment_interval_ms(retention_ms),
+            visible_ms: retention_ms,
+            interval_ms,
+            is_exact: matches!(store_type, StoreType::InMemory),
         }
+    }
+
+    /// The same, of windows whose results are emitted when they close: as in Kafka Streams a row is seen for one
+    /// millisecond more.
+    pub(crate) const fn of_closing_windows(mut self) -> Self {
+        self.visible_ms = self.retention_ms.saturating_add(1);
+        self
     }
 
     pub(crate) const fn segment(&self, time_ms: i64) -> i64 {
@@ -68,6 +93,29 @@ impl<B: Backend> Segments<B> {
         self.retention.segment(time_ms)
     }
 
+    pub(crate) const fn is_exact(&self) -> bool {
+        self.retention.is_exact
+    }
+
+    /// The earliest time of a row that has not expired.
+    pub(crate) fn first_visible_ms(&self) -> i64 {
+        first_visible_time_ms(self.observed_ms, self.retention.visible_ms)
+    }
+
+    /// The times of `scan` without those that have expired.
+    pub(crate) fn shown(&self, scan: &Scan<'_>) -> (i64, i64) {
+        let (first_ms, last_ms) = scan.times_ms;
+        match scan.shows_expired {
+            true => scan.times_ms,
+            false => (first_ms.max(self.first_visible_ms()), last_ms),
+        }
+    }
+
+    /// Whether a segment may have rows before the first that is shown, which `scan` would have.
+    pub(crate) const fn is_cut(&self, segment: i64, first_ms: i64, scan: &Scan<'_>) -> bool {
+        first_ms > scan.times_ms.0 && segment == self.segment(first_ms)
+    }
+
     /// The segment of a row of `time_ms`, made if it is not there; none if the row is too old.
     pub(crate) fn for_write(&mut self, time_ms: i64) -> Result<Option<&mut B::Map>, StoreFault> {
         self.observed_ms = self.observed_ms.max(time_ms);
@@ -77,7 +125,11 @@ impl<B: Backend> Segments<B> {
             self.retention.interval_ms,
         );
         let segment = self.segment(time_ms);
-        if segment < oldest_live {
+        let is_too_old = match self.retention.is_exact {
+            true => time_ms < self.first_visible_ms(),
+            false => segment < oldest_live,
+        };
+        if is_too_old {
             return Ok(None);
         }
         if !self.open.contains_key(&segment) {

@@ -1,16 +1,14 @@
 //! Session stores.
 
-use super::ChangelogRecord;
 use super::base::{Base, Beside, Flushed, Found, OverBytes};
 use super::byte_store::{Forwarding, Scan};
 use super::bytes::Direction;
 use super::codec::{AggregationWithHeaders, Codec, Plain, View, WithHeaders};
 use super::fault::StoreFault;
-use super::segments::Retention;
+use super::window::RangesByTime;
 use super::window_key::{bounds, damaged};
 use crate::error::StreamsError;
 use crate::formats::key_range::KeyRange;
-use crate::formats::segments::first_visible_time_ms;
 use crate::formats::session_key::SessionKey;
 use crate::headers::Headers;
 use crate::processor::TaskContext;
@@ -20,13 +18,12 @@ use std::ops::RangeInclusive;
 
 /// Aggregations by key and session, for a time.
 ///
-/// A session whose end is older than the retention, measured from the latest end, is not seen any more. Sessions of a
-/// key are in the order of their ends. Ranges of several keys go segment by segment, and by key within one.
+/// A session whose end is older than the retention, measured from the latest end, is not seen any more, unless a cache
+/// still has it. Sessions of a key are in the order of their ends. Ranges of several keys go segment by segment, and by
+/// key within one; in a store in memory by end.
 pub struct SessionStore<K, A> {
     pub(crate) base: Base<K, A>,
-    retention: Retention,
-    /// The latest end of a session that was written; -1 before the first.
-    observed_ms: i64,
+    ranges_by_time: RangesByTime,
     /// The key of the end of a range.
     end: Vec<u8>,
 }
@@ -51,12 +48,6 @@ impl<K, A> OverBytes for SessionStore<K, A> {
     fn base_mut(&mut self) -> &mut Base<K, A> {
         &mut self.base
     }
-
-    fn observe(&mut self, record: &ChangelogRecord) {
-        if let Ok(key) = SessionKey::read(&record.key) {
-            self.observed_ms = self.observed_ms.max(key.end_ms);
-        }
-    }
 }
 
 /// What a search wants of the rows of its range.
@@ -69,11 +60,10 @@ struct Wanted {
 }
 
 impl<K, A> SessionStore<K, A> {
-    pub(crate) const fn new(base: Base<K, A>, retention: Retention) -> Self {
+    pub(crate) const fn new(base: Base<K, A>, ranges_by_time: RangesByTime) -> Self {
         Self {
             base,
-            retention,
-            observed_ms: -1,
+            ranges_by_time,
             end: Vec::new(),
         }
     }
@@ -81,12 +71,6 @@ impl<K, A> SessionStore<K, A> {
     /// Whether its rows have headers.
     pub(crate) fn has_headers(&self) -> bool {
         self.base.codec.format.has_headers()
-    }
-
-    /// An end without those that have expired.
-    fn visible(&self, earliest_end_ms: i64) -> i64 {
-        let first = first_visible_time_ms(self.observed_ms, self.retention.retention_ms);
-        earliest_end_ms.max(first).max(0)
     }
 
     fn write_key(&mut self, key: &K, session: &Window) -> Result<(), StoreFault> {
@@ -128,7 +112,6 @@ impl<K, A> SessionStore<K, A> {
         let put = self
             .write_key(&session.key, &session.window)
             .and_then(|()| self.base.put(context, aggregation, beside));
-        self.observed_ms = self.observed_ms.max(session.window.end_ms);
         self.base.named(put)
     }
 
@@ -154,9 +137,6 @@ impl<K, A> SessionStore<K, A> {
         start_ms: i64,
         end_ms: i64,
     ) -> Result<Option<A>, StreamsError> {
-        if self.visible(end_ms) > end_ms {
-            return Ok(None);
-        }
         let aggregation = self
             .write_key(key, &Window::of_session(start_ms, end_ms))
             .and_then(|()| self.base.get::<Plain>());
@@ -173,9 +153,6 @@ impl<K, A> SessionStore<K, A> {
         start_ms: i64,
         end_ms: i64,
     ) -> Result<Option<AggregationWithHeaders<A>>, StreamsError> {
-        if self.visible(end_ms) > end_ms {
-            return Ok(None);
-        }
         let aggregation = self
             .write_key(key, &Window::of_session(start_ms, end_ms))
             .and_then(|()| self.base.get::<WithHeaders>());
@@ -229,7 +206,7 @@ impl<K, A> SessionStore<K, A> {
         let base = &mut self.base;
         let written = base.codec.write_key(key, &mut base.key);
         base.named(written)?;
-        let earliest_end_ms = self.visible(earliest_end_ms);
+        let earliest_end_ms = earliest_end_ms.max(0);
         let key = self.base.key.clone();
         let range = SessionKey::range_of_key(&key, earliest_end_ms, latest_start_ms);
         let wanted = Wanted {
@@ -239,7 +216,7 @@ impl<K, A> SessionStore<K, A> {
             latest_end_ms: i64::MAX,
             latest_start_ms,
         };
-        self.rows::<F>(&range, wanted, direction, false)
+        self.rows::<F>(&range, wanted, (direction, false, false))
     }
 
     /// As `find_sessions`, of keys from the first to the last, both included. No key is without bound.
@@ -262,13 +239,14 @@ impl<K, A> SessionStore<K, A> {
         let wanted = Wanted {
             from: from.map(|_| self.base.key.clone()),
             to: to.map(|_| self.end.clone()),
-            earliest_end_ms: self.visible(earliest_end_ms),
+            earliest_end_ms: earliest_end_ms.max(0),
             latest_end_ms: i64::MAX,
             latest_start_ms,
         };
         let (from, to) = (wanted.from.as_deref(), wanted.to.as_deref());
         let range = SessionKey::range(from, to, latest_start_ms);
-        self.rows::<Plain>(&range, wanted, direction, false)
+        let by_time = self.ranges_by_time == RangesByTime::Always;
+        self.rows::<Plain>(&range, wanted, (direction, by_time, false))
     }
 
     /// All sessions that end within these times; in a store for results that are emitted when sessions close, in the
@@ -280,8 +258,7 @@ impl<K, A> SessionStore<K, A> {
         &mut self,
         ends_ms: RangeInclusive<i64>,
     ) -> Result<impl Iterator<Item = Found<Windowed<K>, A>> + '_, StreamsError> {
-        let earliest_end_ms = self.visible(*ends_ms.start());
-        self.find_between((earliest_end_ms, *ends_ms.end()))
+        self.find_between(ends_ms, false)
     }
 
     /// As `find_sessions_by_end`, of a store whose results are emitted when sessions close: as in Kafka Streams it
@@ -294,23 +271,25 @@ impl<K, A> SessionStore<K, A> {
         ends_ms: RangeInclusive<i64>,
     ) -> Result<impl Iterator<Item = Result<(Windowed<K>, A), StreamsError>> + '_, StreamsError>
     {
-        self.find_between(((*ends_ms.start()).max(0), *ends_ms.end()))
+        self.find_between(ends_ms, true)
     }
 
     fn find_between(
         &mut self,
-        (earliest_end_ms, latest_end_ms): (i64, i64),
+        ends_ms: RangeInclusive<i64>,
+        shows_expired: bool,
     ) -> Result<impl Iterator<Item = Result<(Windowed<K>, A), StreamsError>> + '_, StreamsError>
     {
         let wanted = Wanted {
             from: None,
             to: None,
-            earliest_end_ms,
-            latest_end_ms,
+            earliest_end_ms: (*ends_ms.start()).max(0),
+            latest_end_ms: *ends_ms.end(),
             latest_start_ms: i64::MAX,
         };
         let range = SessionKey::range(None, None, i64::MAX);
-        self.rows::<Plain>(&range, wanted, Direction::Forward, true)
+        let by_time = self.ranges_by_time != RangesByTime::Never;
+        self.rows::<Plain>(&range, wanted, (Direction::Forward, by_time, shows_expired))
     }
 
     /// All sessions of `key`.
@@ -339,8 +318,7 @@ impl<K, A> SessionStore<K, A> {
         &mut self,
         range: &KeyRange,
         wanted: Wanted,
-        direction: Direction,
-        time_first: bool,
+        (direction, time_first, shows_expired): (Direction, bool, bool),
     ) -> Result<impl Iterator<Item = Found<Windowed<K>, F::Of<A>>> + use<'_, F, K, A>, StreamsError>
     {
         let Base {
@@ -351,6 +329,7 @@ impl<K, A> SessionStore<K, A> {
             times_ms: (wanted.earliest_end_ms, wanted.latest_end_ms),
             direction,
             time_first,
+            shows_expired,
         };
         let rows = bytes.scan(&scan).map_err(|fault| fault.of(name))?;
         Ok(rows.filter_map(move |row| {

@@ -16,7 +16,7 @@ use super::stores::{
 };
 use super::versioned::VersionedKeyValueStore;
 use super::versioned_rows::{VersionedBytes, VersionedRows};
-use super::window::WindowStore;
+use super::window::{RangesByTime, WindowStore};
 use super::window_key::KeyKind;
 use crate::error::StreamsError;
 use crate::serde::SerdeRef;
@@ -240,9 +240,14 @@ impl<K: 'static, V: 'static> StoreBuilder for WindowStoreBuilder<K, V> {
 
     fn build(&self, building: &StoreBuilding) -> Result<BuiltStore, StreamsError> {
         let supplier = &self.supplier;
-        let retention = Retention {
-            retention_ms: supplier.retention_ms,
-            interval_ms: supplier.segment_interval_ms.max(1),
+        let retention = Retention::with_interval(
+            supplier.retention_ms,
+            supplier.segment_interval_ms.max(1),
+            supplier.store_type,
+        );
+        let retention = match supplier.time_first {
+            TimeFirst::No => retention,
+            TimeFirst::WithIndex | TimeFirst::WithoutIndex => retention.of_closing_windows(),
         };
         let format = row_format(self.formats.built);
         let opening = Opening {
@@ -262,9 +267,8 @@ impl<K: 'static, V: 'static> StoreBuilder for WindowStoreBuilder<K, V> {
         let codec = self.wishes.codec(building, &supplier.name, format);
         Ok(BuiltStore::new(WindowStore::new(
             Base::new(&supplier.name, codec, bytes),
-            retention,
             supplier.window_size_ms,
-            supplier.time_first != TimeFirst::No,
+            ranges_by_time(supplier.store_type, supplier.time_first),
         )))
     }
 }
@@ -297,7 +301,7 @@ impl<K: 'static, A: 'static> StoreBuilder for SessionStoreBuilder<K, A> {
 
     fn build(&self, building: &StoreBuilding) -> Result<BuiltStore, StreamsError> {
         let supplier = &self.supplier;
-        let retention = Retention::of(supplier.retention_ms);
+        let retention = Retention::of(supplier.retention_ms, supplier.store_type);
         let format = session_format(self.formats.built);
         let time_first = match supplier.is_time_first {
             true => TimeFirst::WithIndex,
@@ -319,7 +323,18 @@ impl<K: 'static, A: 'static> StoreBuilder for SessionStoreBuilder<K, A> {
         let bytes = opening.open(supplier.store_type)?;
         let codec = self.wishes.codec(building, &supplier.name, format);
         let base = Base::new(&supplier.name, codec, bytes);
-        Ok(BuiltStore::new(SessionStore::new(base, retention)))
+        Ok(BuiltStore::new(SessionStore::new(
+            base,
+            ranges_by_time(supplier.store_type, time_first),
+        )))
+    }
+}
+
+const fn ranges_by_time(store_type: StoreType, time_first: TimeFirst) -> RangesByTime {
+    match (store_type, time_first) {
+        (StoreType::InMemory, _) => RangesByTime::Always,
+        (StoreType::Persistent, TimeFirst::No) => RangesByTime::Never,
+        (StoreType::Persistent, _) => RangesByTime::OfAllKeys,
     }
 }
 

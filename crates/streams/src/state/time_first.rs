@@ -1,5 +1,6 @@
 //! The rows of a window or session store whose results are emitted when windows close: times first, so that what
-//! closes stands together. An index finds the rows of a key, if the store needs to.
+//! closes stands together. An index finds the rows of a key, if the store needs to. Rows that have expired are not
+//! shown, although their segment may be there.
 
 use super::ChangelogRecord;
 use super::byte_store::{ByteStore, Scan};
@@ -8,6 +9,7 @@ use super::fault::StoreFault;
 use super::format::RowFormat;
 use super::segments::Segments;
 use super::window_key::{KeyKind, bounds};
+use super::window_rows::since;
 use crate::formats::window_key::KEY_FIRST;
 use crate::processor::TaskContext;
 use std::ops::Bound;
@@ -70,12 +72,16 @@ impl<B: Backend> TimeFirstRows<B> {
         Ok(true)
     }
 
-    /// The rows of `scan` in time's order; `within` are the keys that are wanted.
+    /// The rows of `scan` in time's order.
     fn scan_by_time(&self, scan: &Scan<'_>) -> Result<Rows<'_>, StoreFault> {
-        let range = self.kind.time_first_range(scan.times_ms);
+        let times_ms = self.segments.shown(scan);
+        if times_ms.0 > times_ms.1 {
+            return Ok(Box::new(std::iter::empty()));
+        }
+        let range = self.kind.time_first_range(times_ms);
         let bounds = bounds(&range);
         let mut all: Vec<Rows<'_>> = Vec::new();
-        for (_, map) in self.segments.between(scan.times_ms, scan.direction) {
+        for (_, map) in self.segments.between(times_ms, scan.direction) {
             all.push(map.scan(&bounds, scan.direction));
         }
         let kind = self.kind;
@@ -98,11 +104,15 @@ impl<B: Backend> TimeFirstRows<B> {
         let mut all: Vec<Rows<'_>> = Vec::new();
         let stretch = of_index(scan.bounds);
         let kind = self.kind;
-        for (_, map) in self.segments.between(scan.times_ms, scan.direction) {
+        let times_ms = self.segments.shown(scan);
+        for (segment, map) in self.segments.between(times_ms, scan.direction) {
             let rows = map
                 .scan(&stretch.bounds(), scan.direction)
                 .map(move |row| indexed_row(map, kind, row?));
-            all.push(Box::new(rows));
+            all.push(match self.segments.is_cut(segment, times_ms.0, scan) {
+                true => since(Box::new(rows), kind, times_ms.0),
+                false => Box::new(rows),
+            });
         }
         Ok(Box::new(all.into_iter().flatten()))
     }
@@ -149,7 +159,11 @@ fn is_within(key: &[u8], wanted: &Stretch) -> bool {
 
 impl<B: Backend> ByteStore for TimeFirstRows<B> {
     fn get(&mut self, key: &[u8]) -> Result<Option<Stored<'_>>, StoreFault> {
-        match self.segments.for_read(self.kind.time_ms(key)?) {
+        let time_ms = self.kind.time_ms(key)?;
+        if time_ms < self.segments.first_visible_ms() {
+            return Ok(None);
+        }
+        match self.segments.for_read(time_ms) {
             Some(map) => map.get(&self.kind.time_first(key)?),
             None => Ok(None),
         }

@@ -1,16 +1,13 @@
 //! Window stores.
 
-use super::ChangelogRecord;
 use super::base::{Base, Beside, Flushed, Found, OverBytes};
 use super::byte_store::{Forwarding, Scan};
 use super::bytes::Direction;
 use super::codec::{Codec, Plain, View};
 use super::fault::StoreFault;
-use super::segments::Retention;
 use super::window_key::{bounds, damaged};
 use crate::error::StreamsError;
 use crate::formats::key_range::KeyRange;
-use crate::formats::segments::first_visible_time_ms;
 use crate::formats::window_key::{WindowKey, window_end_ms};
 use crate::headers::Headers;
 use crate::processor::TaskContext;
@@ -22,17 +19,23 @@ use std::ops::RangeInclusive;
 ///
 /// As in [`KeyValueStore`](super::KeyValueStore) the format of rows is the builder's choice, and every store can be
 /// used in every view. A row that is older than the retention, measured from the newest one, is not seen any more,
-/// and one that is much older is not written. Ranges of one key are in the order of time. Ranges of several keys go
-/// segment by segment, and by key within one; in a store for results that are emitted when windows close, by time.
+/// unless a cache still has it, and one that is much older is not written. Ranges of one key are in the order of time.
+/// Ranges of several keys go segment by segment, and by key within one; in a store in memory, and in one for results
+/// that are emitted when windows close, by time.
 pub struct WindowStore<K, V> {
     pub(crate) base: Base<K, V>,
-    retention: Retention,
     window_size_ms: i64,
-    is_time_first: bool,
-    /// The latest start of a window that was written; -1 before the first.
-    observed_ms: i64,
+    ranges_by_time: RangesByTime,
     /// The key of the end of a range.
     end: Vec<u8>,
+}
+
+/// Which ranges of several keys are in the order of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RangesByTime {
+    Never,
+    OfAllKeys,
+    Always,
 }
 
 /// A window store whose rows have timestamps.
@@ -58,16 +61,15 @@ impl<K, V> OverBytes for WindowStore<K, V> {
     fn base_mut(&mut self) -> &mut Base<K, V> {
         &mut self.base
     }
-
-    fn observe(&mut self, record: &ChangelogRecord) {
-        if let Ok(key) = WindowKey::read(&record.key) {
-            self.observed_ms = self.observed_ms.max(key.window_start_ms);
-        }
-    }
 }
 
 /// A window of a key and its value, in a view.
 type WindowRow<F, K, V> = Result<(Windowed<K>, <F as View>::Of<V>), StreamsError>;
+
+/// The times of a fetch: no window starts before the epoch.
+fn of(times_ms: &RangeInclusive<i64>) -> (i64, i64) {
+    ((*times_ms.start()).max(0), *times_ms.end())
+}
 
 /// What a fetch wants of the rows of its range.
 struct Wanted {
@@ -79,16 +81,13 @@ struct Wanted {
 impl<K, V> WindowStore<K, V> {
     pub(crate) const fn new(
         base: Base<K, V>,
-        retention: Retention,
         window_size_ms: i64,
-        is_time_first: bool,
+        ranges_by_time: RangesByTime,
     ) -> Self {
         Self {
             base,
-            retention,
             window_size_ms,
-            is_time_first,
-            observed_ms: -1,
+            ranges_by_time,
             end: Vec::new(),
         }
     }
@@ -96,12 +95,6 @@ impl<K, V> WindowStore<K, V> {
     /// The size of the windows.
     pub const fn window_size_ms(&self) -> i64 {
         self.window_size_ms
-    }
-
-    /// Times of a fetch without those that have expired.
-    fn visible(&self, times_ms: &RangeInclusive<i64>) -> (i64, i64) {
-        let first = first_visible_time_ms(self.observed_ms, self.retention.retention_ms);
-        ((*times_ms.start()).max(first).max(0), *times_ms.end())
     }
 
     fn write_key(&mut self, key: &K, window_start_ms: i64) -> Result<(), StoreFault> {
@@ -165,7 +158,6 @@ impl<K, V> WindowStore<K, V> {
         let put = self
             .write_key(key, window_start_ms)
             .and_then(|()| self.base.put(context, value, beside));
-        self.observed_ms = self.observed_ms.max(window_start_ms);
         self.base.named(put)
     }
 
@@ -186,10 +178,6 @@ impl<K, V> WindowStore<K, V> {
         key: &K,
         window_start_ms: i64,
     ) -> Result<Option<F::Of<V>>, StreamsError> {
-        let (first, last) = self.visible(&(window_start_ms..=window_start_ms));
-        if first > last {
-            return Ok(None);
-        }
         let value = self
             .write_key(key, window_start_ms)
             .and_then(|()| self.base.get::<F>());
@@ -233,7 +221,7 @@ impl<K, V> WindowStore<K, V> {
         let base = &mut self.base;
         let written = base.codec.write_key(key, &mut base.key);
         base.named(written)?;
-        let times_ms = self.visible(&times_ms);
+        let times_ms = of(&times_ms);
         let key = self.base.key.clone();
         let range = WindowKey::range_of_key(&key, times_ms.0, times_ms.1);
         let wanted = Wanted {
@@ -284,12 +272,11 @@ impl<K, V> WindowStore<K, V> {
         times_ms: RangeInclusive<i64>,
         direction: Direction,
     ) -> Result<impl Iterator<Item = Found<Windowed<K>, F::Of<V>>> + '_, StreamsError> {
-        let times_ms = self.visible(&times_ms);
-        self.fetch_between::<F>(from, to, times_ms, direction)
+        self.fetch_between::<F>(from, to, of(&times_ms), direction)
     }
 
-    /// All windows that start within these times, of a store whose results are emitted when windows close. As in Kafka
-    /// Streams it shows one millisecond more than other stores.
+    /// All windows that start within these times, first times first, of a store whose results are emitted when windows
+    /// close.
     ///
     /// # Errors
     /// As `fetch`.
@@ -297,12 +284,10 @@ impl<K, V> WindowStore<K, V> {
         &mut self,
         times_ms: RangeInclusive<i64>,
     ) -> Result<impl Iterator<Item = WindowRow<F, K, V>> + '_, StreamsError> {
-        let first_ms = self.observed_ms.saturating_sub(self.retention.retention_ms);
-        let times_ms = ((*times_ms.start()).max(first_ms).max(0), *times_ms.end());
-        self.fetch_between::<F>(None, None, times_ms, Direction::Forward)
+        self.fetch_between::<F>(None, None, of(&times_ms), Direction::Forward)
     }
 
-    /// Windows of keys within these bounds that start within these times, which are visible.
+    /// Windows of keys within these bounds that start within these times.
     fn fetch_between<F: View>(
         &mut self,
         from: Option<&K>,
@@ -322,7 +307,11 @@ impl<K, V> WindowStore<K, V> {
         };
         let (from, to) = (wanted.from.as_deref(), wanted.to.as_deref());
         let range = WindowKey::range(from, to, wanted.times_ms.1);
-        let is_time_first = self.is_time_first && from.is_none() && to.is_none();
+        let is_time_first = match self.ranges_by_time {
+            RangesByTime::Never => false,
+            RangesByTime::OfAllKeys => from.is_none() && to.is_none(),
+            RangesByTime::Always => true,
+        };
         let size_ms = self.window_size_ms;
         let read_key =
             move |codec: &Codec<K, V>, key: WindowKey<'_>| windowed(codec, &key, size_ms);
@@ -379,6 +368,7 @@ impl<K, V> WindowStore<K, V> {
             times_ms: wanted.times_ms,
             direction,
             time_first,
+            shows_expired: false,
         };
         let rows = bytes.scan(&scan).map_err(|fault| fault.of(name))?;
         Ok(rows.filter_map(move |row| {

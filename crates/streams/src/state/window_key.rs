@@ -6,6 +6,7 @@ use crate::formats::FormatError;
 use crate::formats::key_range::KeyRange;
 use crate::formats::session_key::SessionKey;
 use crate::formats::window_key::WindowKey;
+use std::cmp::Ordering;
 use std::ops::RangeBounds as _;
 
 /// What the keys of a store are.
@@ -25,6 +26,21 @@ impl KeyKind {
             Self::Session => SessionKey::read(stored).map(|key| key.end_ms),
         }
         .map_err(damaged)
+    }
+
+    /// The time of `time_ms`, and the key without times.
+    pub(crate) fn time_and_key(self, stored: &[u8]) -> Result<(i64, &[u8]), StoreFault> {
+        match self {
+            Self::Window => WindowKey::read(stored).map(|key| (key.window_start_ms, key.key)),
+            Self::Session => SessionKey::read(stored).map(|key| (key.end_ms, key.key)),
+        }
+        .map_err(damaged)
+    }
+
+    /// The order of rows by time and then by key. Keys without times, which no store takes, are equal.
+    pub(crate) fn compare_times(self, left: &[u8], right: &[u8]) -> Ordering {
+        let order = |stored| self.time_and_key(stored).unwrap_or_default();
+        order(left).cmp(&order(right)).then_with(|| left.cmp(right))
     }
 
     /// The key as a time-first store has it.

@@ -1,8 +1,9 @@
-//! The rows of a window or session store: a map for each segment, keys first.
+//! The rows of a window or session store: a map for each segment, keys first. Rows that have expired are not shown,
+//! although their segment may be there.
 
 use super::ChangelogRecord;
 use super::byte_store::{ByteStore, Scan};
-use super::bytes::{Backend, ByteMap as _, Offsets, Rows, Stored};
+use super::bytes::{Backend, ByteMap, Direction, Offsets, Rows, Stored};
 use super::fault::StoreFault;
 use super::format::RowFormat;
 use super::segments::Segments;
@@ -49,9 +50,58 @@ impl<B: Backend> WindowRows<B> {
     }
 }
 
+/// The rows of a segment, not before a time if there is one.
+fn scan_segment<'a, M: ByteMap>(
+    map: &'a M,
+    kind: KeyKind,
+    scan: &Scan<'_>,
+    first_ms: Option<i64>,
+) -> Rows<'a> {
+    let rows = map.scan(&scan.bounds, scan.direction);
+    let rows = match first_ms {
+        Some(first_ms) => since(rows, kind, first_ms),
+        None => rows,
+    };
+    match scan.time_first {
+        true => by_time(rows, kind, scan.direction),
+        false => rows,
+    }
+}
+
+/// Those of `rows` that are not earlier.
+pub(super) fn since(rows: Rows<'_>, kind: KeyKind, first_ms: i64) -> Rows<'_> {
+    Box::new(rows.filter(move |row| {
+        let time_ms = row.as_ref().map(|(key, _)| kind.time_ms(key));
+        // Who reads the row hears of its damage.
+        !matches!(time_ms, Ok(Ok(time_ms)) if time_ms < first_ms)
+    }))
+}
+
+/// The rows by time and then by key.
+fn by_time(rows: Rows<'_>, kind: KeyKind, direction: Direction) -> Rows<'_> {
+    let sorted = move || {
+        let mut sorted = match rows.collect::<Result<Vec<_>, _>>() {
+            Ok(sorted) => sorted,
+            Err(fault) => return vec![Err(fault)],
+        };
+        sorted.sort_by(|(left, _), (right, _)| {
+            let order = kind.compare_times(left, right);
+            match direction {
+                Direction::Forward => order,
+                Direction::Backward => order.reverse(),
+            }
+        });
+        sorted.into_iter().map(Ok).collect()
+    };
+    Box::new(std::iter::once_with(sorted).flatten())
+}
+
 impl<B: Backend> ByteStore for WindowRows<B> {
     fn get(&mut self, key: &[u8]) -> Result<Option<Stored<'_>>, StoreFault> {
         let time_ms = self.kind.time_ms(key)?;
+        if time_ms < self.segments.first_visible_ms() {
+            return Ok(None);
+        }
         match self.segments.for_read(time_ms) {
             Some(map) => map.get(key),
             None => Ok(None),
@@ -67,8 +117,12 @@ impl<B: Backend> ByteStore for WindowRows<B> {
         let is_kept = match &mut self.sequence {
             None => self.write(key, value)?,
             Some(sequence) => {
-                // A row of duplicates is never deleted one by one.
+                // A row of duplicates is never deleted one by one. In memory its time is noted.
                 if value.is_none() {
+                    let time_ms = self.kind.time_ms(key)?;
+                    if self.segments.is_exact() && self.segments.for_write(time_ms)?.is_none() {
+                        context.drop_record();
+                    }
                     return Ok(());
                 }
                 let key = sequence.number(key);
@@ -86,15 +140,19 @@ impl<B: Backend> ByteStore for WindowRows<B> {
     }
 
     fn scan(&mut self, scan: &Scan<'_>) -> Result<Rows<'_>, StoreFault> {
-        self.segments.prepare_scan(scan.times_ms);
-        let mut segments = self.segments.between(scan.times_ms, scan.direction);
-        let Some((_, first)) = segments.next() else {
+        let times_ms = self.segments.shown(scan);
+        let first_ms = times_ms.0;
+        self.segments.prepare_scan(times_ms);
+        let scan_one = |(segment, map)| {
+            let cut = self.segments.is_cut(segment, first_ms, scan);
+            scan_segment(map, self.kind, scan, cut.then_some(first_ms))
+        };
+        let mut segments = self.segments.between(times_ms, scan.direction);
+        let Some(first) = segments.next() else {
             return Ok(Box::new(std::iter::empty()));
         };
-        let first = first.scan(&scan.bounds, scan.direction);
-        let others: Vec<Rows<'_>> = segments
-            .map(|(_, map)| map.scan(&scan.bounds, scan.direction))
-            .collect();
+        let first = scan_one(first);
+        let others: Vec<Rows<'_>> = segments.map(scan_one).collect();
         Ok(match others.is_empty() {
             true => first,
             false => Box::new(first.chain(others.into_iter().flatten())),

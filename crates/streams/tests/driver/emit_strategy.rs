@@ -9,13 +9,16 @@ use riverrun_streams::test_driver::TopologyTestDriver;
 
 /// The driver of an aggregation: windows, size or gap, grace, then how far windows advance or, after an `r`, for how
 /// long they are kept.
-fn driver_of(fields: &[&str]) -> Result<TopologyTestDriver, Error> {
+fn driver_of(fields: &[&str], is_cached: bool) -> Result<TopologyTestDriver, Error> {
     let number = |index: usize| fields[index].parse::<i64>();
     let builder = StreamsBuilder::new();
     let stream = builder.stream::<Text, Text>("in");
     let grouped = stream.group_by_key();
     let strategy = EmitStrategy::on_window_close();
-    let mut kept = Materialized::named("store");
+    let mut kept = match is_cached {
+        true => Materialized::named("store"),
+        false => Materialized::named("store").with_caching_disabled(),
+    };
     let (size_ms, grace_ms) = (number(1)?, number(2)?);
     let counts = match fields[0] {
         "tumbling" | "hopping" => {
@@ -47,11 +50,10 @@ fn driver_of(fields: &[&str]) -> Result<TopologyTestDriver, Error> {
 #[test]
 fn windows_that_close_give_what_kafka_streams_gives() -> Result<(), Error> {
     let no_changelog = "none of this name";
-    crate::cases::run(
-        include_str!("cases/emit_strategy.txt"),
-        no_changelog,
-        driver_of,
-    )
+    let cases = include_str!("cases/emit_strategy.txt");
+    crate::cases::run(cases, no_changelog, |fields| driver_of(fields, false))?;
+    let cases = include_str!("cases/emit_strategy_cached.txt");
+    crate::cases::run(cases, no_changelog, |fields| driver_of(fields, true))
 }
 
 #[test]

@@ -4,6 +4,9 @@
 //! that was not used for longest goes; or until the next commit, then all are given on in the order of their last
 //! write. Given on means: the store below has it, under the context of the record that wrote it last, and who
 //! owns the store may take it (`take_flushed`) to forward it.
+//!
+//! A row stays when the store below has it, and is seen as long as it is here: rows of windows too that have expired
+//! below.
 
 use super::CacheLookups;
 use super::cache_budget::CacheBudget;
@@ -91,11 +94,19 @@ fn hiding<'a>(
     ))
 }
 
-/// The order of a scan: by segment and then by key.
-fn compare(segments: Option<SegmentOrder>, left: &[u8], right: &[u8]) -> Ordering {
+/// The order of a scan: by segment and then by key, or by time and then by key.
+fn compare(
+    segments: Option<SegmentOrder>,
+    is_by_time: bool,
+    left: &[u8],
+    right: &[u8],
+) -> Ordering {
     let Some(order) = segments else {
         return left.cmp(right);
     };
+    if is_by_time {
+        return order.kind.compare_times(left, right);
+    }
     // Keys without times were refused when they were put.
     let segment = |key| order.segment(key).unwrap_or_default();
     segment(left)
@@ -116,7 +127,8 @@ impl<S: ByteStore> ByteStore for Cached<S> {
                 self.entries.touch(slot);
                 Ok(self.entries.value(slot).map(Stored::Borrowed))
             }
-            None if !self.inner.is_persistent() => self.inner.get(key),
+            // Of a store with segments only what was written is kept: it is seen even when it has expired.
+            None if !self.inner.is_persistent() || self.segments.is_some() => self.inner.get(key),
             None => {
                 let Some(value) = self.inner.get(key)?.map(Stored::into_bytes) else {
                     return Ok(None);
@@ -170,8 +182,23 @@ impl<S: ByteStore> ByteStore for Cached<S> {
             return Ok(rows);
         }
         let segments = self.segments;
-        let compare = move |left: &[u8], right: &[u8]| compare(segments, left, right);
+        let is_by_time = segments.is_some_and(|order| order.is_by_time || scan.time_first);
+        let compare = move |left: &[u8], right: &[u8]| compare(segments, is_by_time, left, right);
         let cached = cached.into_iter().flatten();
+        if is_by_time {
+            let is_wanted = |row: &(&ByteString, &u32)| {
+                let time_ms = segments.map(|order| order.kind.time_ms(row.0));
+                // Who reads the row hears of its damage.
+                !matches!(time_ms, Some(Ok(time_ms)) if time_ms < scan.times_ms.0 || time_ms > scan.times_ms.1)
+            };
+            let mut cached: Vec<_> = cached.filter(is_wanted).collect();
+            cached.sort_by(|left, right| compare(left.0, right.0));
+            if direction == Direction::Backward {
+                cached.reverse();
+            }
+            let cached = cached.into_iter().map(|row| hiding(entries, row));
+            return Ok(merge(cached, rows, direction, compare));
+        }
         Ok(match direction {
             Direction::Forward => merge(
                 cached.map(|row| hiding(entries, row)),

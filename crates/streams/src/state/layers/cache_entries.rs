@@ -74,11 +74,13 @@ impl Slot {
     }
 }
 
-/// In which order a store with segments is scanned: by segment and then by key.
+/// In which order a store with segments is scanned: by segment and then by key, or by time and then by key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SegmentOrder {
     pub(crate) kind: KeyKind,
     pub(crate) retention: Retention,
+    /// Every scan goes by time and then by key.
+    pub(crate) is_by_time: bool,
 }
 
 impl SegmentOrder {

@@ -126,6 +126,29 @@ struct Model {
     observed_ms: i64,
 }
 
+/// The order of what a store finds.
+#[derive(Clone, Copy)]
+enum Order {
+    Segments,
+    Ends,
+    EndsAndStarts,
+}
+
+/// Checks what was found: all that has not expired, and of what has only what a cache has.
+fn check(found: Vec<(Key, String)>, all: &[(Key, String)], expired_ms: i64, is_cached: bool) {
+    let mut rest = all.iter();
+    assert!(
+        found.iter().all(|row| rest.any(|other| other == row)),
+        "{found:?} {all:?}"
+    );
+    let visible = |rows: &[(Key, String)]| -> Vec<(Key, String)> {
+        let seen = rows.iter().filter(|(key, _)| key.1 > expired_ms);
+        seen.cloned().collect()
+    };
+    assert_eq!(visible(&found), visible(all));
+    assert!(is_cached || visible(&found) == found, "{found:?}");
+}
+
 impl Model {
     fn put(&mut self, key: Key, value: Option<String>) {
         self.observed_ms = self.observed_ms.max(key.1);
@@ -138,23 +161,26 @@ impl Model {
     fn find(
         &self,
         is_wanted: impl Fn(&Key) -> bool,
-        by_time: bool,
+        order: Order,
         back: bool,
     ) -> Vec<(Key, String)> {
         let mut found: Vec<_> = self
             .rows
             .iter()
-            .filter(|(key, _)| key.1 > self.observed_ms - RETENTION_MS && is_wanted(key))
+            .filter(|(key, _)| is_wanted(key))
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
         found.sort_by_key(|((key, end_ms, start_ms), _)| {
             let (end, start) = (end_ms.to_be_bytes(), start_ms.to_be_bytes());
-            match by_time {
-                true => (0, [&end, &start, key.as_bytes()].concat()),
-                false => (
+            let key = key.as_bytes();
+            match order {
+                Order::Segments => (
                     end_ms / INTERVAL_MS,
-                    [key.as_bytes(), &end, &start].concat(),
+                    [key, &end, &start].concat(),
+                    Vec::new(),
                 ),
+                Order::Ends => (*end_ms, key.to_vec(), start.to_vec()),
+                Order::EndsAndStarts => (0, [&end, &start, key].concat(), Vec::new()),
             }
         });
         if back {
@@ -172,7 +198,24 @@ fn collect(
         .collect()
 }
 
-fn ask(store: &mut Store, model: &Model, is_time_first: bool, question: &Step) {
+fn ask(
+    store: &mut Store,
+    model: &Model,
+    (variant, is_time_first): (Variant, bool),
+    question: &Step,
+) {
+    let check = |found: Vec<(Key, String)>, all: Vec<(Key, String)>| {
+        let is_cached = variant.is_cached && !is_time_first;
+        check(found, &all, model.observed_ms - RETENTION_MS, is_cached);
+    };
+    let by_end = match is_time_first {
+        true => Order::EndsAndStarts,
+        false => Order::Ends,
+    };
+    let of_keys = match variant.store_type {
+        StoreType::InMemory => by_end,
+        StoreType::Persistent => Order::Segments,
+    };
     let direction = |back: bool| match back {
         true => Direction::Backward,
         false => Direction::Forward,
@@ -188,10 +231,8 @@ fn ask(store: &mut Store, model: &Model, is_time_first: bool, question: &Step) {
             );
             let wanted = |row: &Key| row.0 == key && row.1 >= *end_ms && row.2 <= *start_ms;
             // Of one key all segments together are in the order of ends.
-            assert_eq!(
-                collect(found.expect("found")),
-                model.find(wanted, false, *back)
-            );
+            let all = model.find(wanted, Order::Segments, *back);
+            check(collect(found.expect("found")), all);
         }
         Step::FindOfKeys(first, last, end_ms, start_ms, back) => {
             let (first, last) = (first.map(key_of), last.map(key_of));
@@ -208,16 +249,18 @@ fn ask(store: &mut Store, model: &Model, is_time_first: bool, question: &Step) {
                     && row.1 >= *end_ms
                     && row.2 <= *start_ms
             };
-            assert_eq!(
-                collect(found.expect("found")),
-                model.find(wanted, false, *back)
-            );
+            let all = model.find(wanted, of_keys, *back);
+            check(collect(found.expect("found")), all);
         }
         Step::FindByEnd(from_ms, to_ms) => {
             let found = store.find_sessions_by_end(*from_ms..=*to_ms);
             let wanted = |row: &Key| (*from_ms..=*to_ms).contains(&row.1);
-            let expected = model.find(wanted, is_time_first, false);
-            assert_eq!(collect(found.expect("found")), expected);
+            let order = match is_time_first {
+                true => by_end,
+                false => of_keys,
+            };
+            let all = model.find(wanted, order, false);
+            check(collect(found.expect("found")), all);
         }
         Step::Put(..) | Step::Remove(..) | Step::Flush => {}
     }
@@ -253,10 +296,15 @@ fn follow(variant: Variant, format: DslStoreFormat, is_time_first: bool, steps: 
                     .flush(&mut world.context)
                     .expect("flushed");
             }
-            question => ask(&mut store, &model, is_time_first, question),
+            question => ask(&mut store, &model, (variant, is_time_first), question),
         }
     }
-    restore_elsewhere(&mut world, (&store, &life), format);
+    restore_elsewhere(
+        &mut world,
+        (&store, &life),
+        format,
+        model.observed_ms - RETENTION_MS,
+    );
 }
 
 /// Whoever restores the changelog has the same.
@@ -264,6 +312,7 @@ fn restore_elsewhere(
     world: &mut World,
     (store, life): (&Rc<RefCell<Store>>, &Rc<RefCell<dyn StateStore>>),
     format: DslStoreFormat,
+    expired_ms: i64,
 ) {
     life.borrow_mut()
         .flush(&mut world.context)
@@ -280,6 +329,7 @@ fn restore_elsewhere(
         let mut store = store.borrow_mut();
         collect(store.find_sessions_by_end(0..=i64::MAX).expect("found"))
             .into_iter()
+            .filter(|(key, _)| key.1 > expired_ms)
             .collect()
     };
     assert_eq!(rows(&copy), rows(store));

@@ -67,50 +67,128 @@ fn values(store: &Rc<RefCell<Store>>, key: &str, from_ms: i64, to_ms: i64) -> Ve
         .collect()
 }
 
+const TIMES_FIRST: [TimeFirst; 3] = [TimeFirst::No, TimeFirst::WithIndex, TimeFirst::WithoutIndex];
+
 #[test]
 fn rows_expire_by_the_latest_start() {
     for variant in VARIANTS {
-        for time_first in [TimeFirst::No, TimeFirst::WithIndex, TimeFirst::WithoutIndex] {
+        for time_first in TIMES_FIRST {
             let mut world = World::new(variant.cache_bytes);
             let (store, life) =
                 world.build::<Store>(&builder(variant, supplier(variant.store_type, time_first)));
-            put(&mut world, &store, "k", Some("a"), 0);
-            put(&mut world, &store, "k", Some("b"), 50_000);
-            put(&mut world, &store, "k", Some("c"), 200_000);
-            // What starts the retention before the latest start is not seen, although its segment is there.
+            let mut write = |key_values: &[(&str, i64)]| {
+                for (value, start_ms) in key_values {
+                    put(&mut world, &store, "k", Some(value), *start_ms);
+                    let flushed = life.borrow_mut().flush(&mut world.context);
+                    flushed.expect("flushed");
+                }
+                world.context.metrics.dropped_records
+            };
+            assert_eq!(write(&[("a", 0), ("b", 50_000), ("c", 200_001)]), 0);
             let own = |start_ms: i64, value: &str| (start_ms, value.to_owned());
-            assert_eq!(
-                values(&store, "k", 0, i64::MAX),
-                [own(50_000, "b"), own(200_000, "c")]
-            );
-            assert_eq!(
-                store
-                    .borrow_mut()
-                    .fetch_one(&"k".to_owned(), 0)
-                    .expect("got"),
-                None
-            );
-            put(&mut world, &store, "k", Some("d"), 400_000);
-            assert_eq!(values(&store, "k", 0, i64::MAX), [own(400_000, "d")]);
-            life.borrow_mut()
-                .flush(&mut world.context)
-                .expect("flushed");
-            assert_eq!(world.context.metrics.dropped_records, 0);
-            // A segment that has expired takes nothing.
-            put(&mut world, &store, "k", Some("e"), 199_999);
-            put(&mut world, &store, "k", Some("f"), 200_001);
-            life.borrow_mut()
-                .flush(&mut world.context)
-                .expect("flushed");
-            assert_eq!(
-                world.context.metrics.dropped_records, 1,
-                "{variant:?} {time_first:?}"
-            );
-            assert_eq!(
-                values(&store, "k", 0, i64::MAX),
-                [own(200_001, "f"), own(400_000, "d")]
-            );
+            let is_cached = variant.is_cached && time_first != TimeFirst::WithIndex;
+            if !is_cached {
+                // What starts the retention before the latest start is not seen, although its segment is there.
+                let expected = [own(50_000, "b"), own(200_001, "c")];
+                assert_eq!(values(&store, "k", 0, i64::MAX), expected);
+                let first = store.borrow_mut().fetch_one(&"k".to_owned(), 0);
+                assert_eq!(first.expect("got"), None);
+            }
+            // A segment that has expired takes nothing, although a cache keeps it.
+            let dropped = write(&[("d", 500_000), ("e", 199_999), ("f", 300_001)]);
+            assert_eq!(dropped, 1, "{variant:?} {time_first:?}");
+            if !is_cached {
+                let expected = [own(300_001, "f"), own(500_000, "d")];
+                assert_eq!(values(&store, "k", 0, i64::MAX), expected);
+            }
         }
+    }
+}
+
+#[test]
+fn what_a_cache_has_is_seen_although_it_has_expired() {
+    for store_type in [StoreType::InMemory, StoreType::Persistent] {
+        let cached = Variant {
+            store_type,
+            is_cached: true,
+            cache_bytes: 1 << 20,
+        };
+        for time_first in [TimeFirst::No, TimeFirst::WithoutIndex] {
+            let mut world = World::new(cached.cache_bytes);
+            let (store, life) =
+                world.build::<Store>(&builder(cached, supplier(store_type, time_first)));
+            put(&mut world, &store, "k", Some("a"), 0);
+            put(&mut world, &store, "j", Some("b"), 900_000);
+            let flushed = life.borrow_mut().flush(&mut world.context);
+            flushed.expect("flushed");
+            let own = |value: &str| value.to_owned();
+            let first = store.borrow_mut().fetch_one(&own("k"), 0);
+            assert_eq!(first.expect("got"), Some(own("a")));
+            assert_eq!(values(&store, "k", 0, 10), [(0, own("a"))]);
+            let mut store = store.borrow_mut();
+            let all: Vec<_> = store
+                .all()
+                .expect("all")
+                .map(|row| row.expect("row").1)
+                .collect();
+            assert_eq!(all, ["a", "b"], "{store_type:?} {time_first:?}");
+        }
+    }
+}
+
+#[test]
+fn rows_in_memory_expire_one_by_one_and_stand_by_time() {
+    let mut world = World::new(0);
+    let supplier = supplier(StoreType::InMemory, TimeFirst::No);
+    let (store, _) = world.build::<Store>(&builder(IN_MEMORY, supplier));
+    for (key, start_ms) in [("b", 20), ("a", 20), ("c", 5), ("a", 30), ("b", 4)] {
+        put(&mut world, &store, key, Some("1"), start_ms);
+    }
+    let own = |rows: &[(&str, i64)]| -> Vec<(String, i64)> {
+        rows.iter()
+            .map(|(key, start_ms)| ((*key).to_owned(), *start_ms))
+            .collect()
+    };
+    let range = |from: Option<&str>, to: Option<&str>, back: bool| -> Vec<(String, i64)> {
+        let (from, to) = (from.map(str::to_owned), to.map(str::to_owned));
+        store
+            .borrow_mut()
+            .fetch_keys_as::<Plain>(from.as_ref(), to.as_ref(), 0..=i64::MAX, direction(back))
+            .expect("fetch")
+            .map(|row| row.expect("row").0)
+            .map(|window| (window.key, window.window.start_ms))
+            .collect()
+    };
+    let mut expected = own(&[("b", 4), ("c", 5), ("a", 20), ("b", 20), ("a", 30)]);
+    assert_eq!(range(None, None, false), expected);
+    expected.reverse();
+    assert_eq!(range(None, None, true), expected);
+    let expected = own(&[("b", 4), ("c", 5), ("b", 20)]);
+    assert_eq!(range(Some("b"), Some("c"), false), expected);
+    // 5 is the retention before the latest.
+    put(&mut world, &store, "z", Some("1"), RETENTION_MS + 5);
+    assert_eq!(world.context.metrics.dropped_records, 0);
+    put(&mut world, &store, "a", Some("1"), 5);
+    assert_eq!(world.context.metrics.dropped_records, 1);
+    put(&mut world, &store, "a", Some("1"), 6);
+    assert_eq!(world.context.metrics.dropped_records, 1);
+    let expected = own(&[("a", 6), ("a", 20), ("b", 20)]);
+    assert_eq!(range(Some("a"), Some("b"), false)[..3], expected);
+}
+
+#[test]
+fn a_null_of_a_store_of_duplicates_is_no_row_on_disk() {
+    for (store_type, expected) in [
+        (StoreType::Persistent, vec![(1000, "a".to_owned())]),
+        (StoreType::InMemory, Vec::new()),
+    ] {
+        let mut world = World::new(0);
+        let supplier = supplier(store_type, TimeFirst::No).retaining_duplicates();
+        let (store, _) = world.build::<Store>(&builder(IN_MEMORY, supplier));
+        put(&mut world, &store, "k", Some("a"), 1000);
+        put(&mut world, &store, "k", None, 1000 + RETENTION_MS);
+        // In memory it has come later than the row may be seen.
+        assert_eq!(values(&store, "k", 0, i64::MAX), expected);
     }
 }
 
@@ -369,19 +447,52 @@ struct Model {
     observed_ms: i64,
 }
 
-impl Model {
-    fn is_visible(&self, start_ms: i64) -> bool {
-        start_ms > self.observed_ms - RETENTION_MS
+/// Key, start, value.
+type Row = ((String, i64), String);
+
+/// What a store shows of its rows.
+#[derive(Clone, Copy)]
+struct Sight {
+    variant: Variant,
+    time_first: TimeFirst,
+}
+
+impl Sight {
+    /// How much earlier than the latest a row may be.
+    fn visible_ms(self) -> i64 {
+        RETENTION_MS + i64::from(self.time_first != TimeFirst::No)
     }
 
+    /// A cache may show rows that have expired.
+    fn may_show_more(self) -> bool {
+        self.variant.is_cached && self.time_first != TimeFirst::WithIndex
+    }
+
+    /// Checks what was found: all that has not expired, and of what has only what a cache has.
+    fn check<T: PartialEq + std::fmt::Debug>(self, found: &[T], all: &[(T, bool)]) {
+        let mut rest = all.iter();
+        let mut visible = Vec::new();
+        for row in found {
+            let same = rest.find(|(other, _)| other == row);
+            let (row, is_visible) = same.unwrap_or_else(|| panic!("{row:?}: {found:?} {all:?}"));
+            assert!(*is_visible || self.may_show_more(), "{row:?}");
+            visible.extend(is_visible.then_some(row));
+        }
+        let expected = all.iter().filter(|(_, is_visible)| *is_visible);
+        let expected: Vec<_> = expected.map(|(row, _)| row).collect();
+        assert_eq!(visible, expected);
+    }
+}
+
+impl Model {
     fn find(
         &self,
         from: Option<&String>,
         to: Option<&String>,
         times: (i64, i64),
-        by_time: bool,
+        (sight, by_time): (Sight, bool),
         back: bool,
-    ) -> Vec<((String, i64), String)> {
+    ) -> Vec<(Row, bool)> {
         let mut found: Vec<_> = self
             .rows
             .iter()
@@ -389,7 +500,6 @@ impl Model {
                 from.is_none_or(|from| from <= key)
                     && to.is_none_or(|to| key <= to)
                     && (times.0..=times.1).contains(start_ms)
-                    && self.is_visible(*start_ms)
             })
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
@@ -403,7 +513,12 @@ impl Model {
         if back {
             found.reverse();
         }
-        found
+        let first_ms = self.observed_ms - sight.visible_ms();
+        let seen = found.into_iter().map(|row| {
+            let is_visible = row.0.1 > first_ms;
+            (row, is_visible)
+        });
+        seen.collect()
     }
 }
 
@@ -414,14 +529,20 @@ fn direction(back: bool) -> Direction {
     }
 }
 
-fn ask(store: &Rc<RefCell<Store>>, model: &Model, time_first: TimeFirst, question: &Step) {
+fn ask(store: &Rc<RefCell<Store>>, model: &Model, sight: Sight, question: &Step) {
     match question {
         Step::GetOne(key, start_ms) => {
             let key = key_of(*key);
             let value = store.borrow_mut().fetch_one(&key, *start_ms).expect("got");
-            let expected = model.rows.get(&(key, *start_ms));
-            let expected = expected.filter(|_| model.is_visible(*start_ms));
-            assert_eq!(value.as_ref(), expected);
+            let found: Vec<_> = value
+                .into_iter()
+                .map(|value| ((key.clone(), *start_ms), value))
+                .collect();
+            let times = (*start_ms, *start_ms);
+            sight.check(
+                &found,
+                &model.find(Some(&key), Some(&key), times, (sight, true), false),
+            );
         }
         Step::Fetch(key, from, to, back) => {
             let key = key_of(*key);
@@ -430,13 +551,13 @@ fn ask(store: &Rc<RefCell<Store>>, model: &Model, time_first: TimeFirst, questio
                 .fetch_as::<Plain>(&key, *from..=*to, direction(*back))
                 .expect("fetch")
                 .map(|row| row.expect("row"))
+                .map(|(start_ms, value)| ((key.clone(), start_ms), value))
                 .collect();
-            let expected = model.find(Some(&key), Some(&key), (*from, *to), true, *back);
-            let expected: Vec<_> = expected
-                .into_iter()
-                .map(|((_, start_ms), value)| (start_ms, value))
-                .collect();
-            assert_eq!(found, expected);
+            let order = (sight, true);
+            sight.check(
+                &found,
+                &model.find(Some(&key), Some(&key), (*from, *to), order, *back),
+            );
         }
         Step::FetchKeys(first, last, from, to, back) => {
             let (first, last) = (first.map(key_of), last.map(key_of));
@@ -452,13 +573,15 @@ fn ask(store: &Rc<RefCell<Store>>, model: &Model, time_first: TimeFirst, questio
                 .map(|row| row.expect("row"))
                 .map(|(key, value)| ((key.key, key.window.start_ms), value))
                 .collect();
-            let by_time = match time_first {
+            let by_time = match sight.time_first {
+                _ if sight.variant.store_type == StoreType::InMemory => true,
                 TimeFirst::No => false,
                 TimeFirst::WithIndex => first.is_none() && last.is_none(),
                 TimeFirst::WithoutIndex => true,
             };
-            let expected = model.find(first.as_ref(), last.as_ref(), (*from, *to), by_time, *back);
-            assert_eq!(found, expected);
+            let (first, last) = (first.as_ref(), last.as_ref());
+            let order = (sight, by_time);
+            sight.check(&found, &model.find(first, last, (*from, *to), order, *back));
         }
         Step::Put(..) | Step::Delete(..) | Step::Flush => {}
     }
@@ -489,10 +612,18 @@ fn follow(variant: Variant, time_first: TimeFirst, steps: &[Step]) {
                 .borrow_mut()
                 .flush(&mut world.context)
                 .expect("flushed"),
-            question => ask(&store, &model, time_first, question),
+            question => ask(
+                &store,
+                &model,
+                Sight {
+                    variant,
+                    time_first,
+                },
+                question,
+            ),
         }
     }
-    restore_elsewhere(&mut world, &store, &life);
+    restore_elsewhere(&mut world, &store, &life, model.observed_ms - RETENTION_MS);
 }
 
 /// Whoever restores the changelog has the same.
@@ -500,6 +631,7 @@ fn restore_elsewhere(
     world: &mut World,
     store: &Rc<RefCell<Store>>,
     life: &Rc<RefCell<dyn StateStore>>,
+    expired_ms: i64,
 ) {
     life.borrow_mut()
         .flush(&mut world.context)
@@ -517,6 +649,7 @@ fn restore_elsewhere(
             .expect("all")
             .map(|row| row.expect("row"))
             .map(|(key, value)| ((key.key, key.window.start_ms), value))
+            .filter(|((_, start_ms), _)| *start_ms > expired_ms)
             .collect()
     };
     assert_eq!(rows(&copy), rows(store));
