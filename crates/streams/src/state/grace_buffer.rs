@@ -34,6 +34,9 @@ pub(crate) struct GraceBuffer<K, V> {
     changelog: Option<Changelog>,
     grace_ms: i64,
     last_number: i32,
+    /// The latest time of a row that was here since the buffer was opened; -1 before the first. A record that does not
+    /// wait, or is dropped before it comes here, does not count.
+    observed_ms: i64,
     /// Nothing in the buffer is of an earlier time; none if that is not known.
     first_time_ms: Option<i64>,
 }
@@ -59,6 +62,7 @@ impl<K, V> GraceBuffer<K, V> {
             changelog,
             grace_ms,
             last_number: 0,
+            observed_ms: -1,
             first_time_ms: None,
         }
     }
@@ -67,23 +71,27 @@ impl<K, V> GraceBuffer<K, V> {
         result.map_err(|fault| fault.of(&self.name))
     }
 
-    /// Holds the record that is processed back. False says that it is older than the grace allows, or has a null key or
-    /// value, and is to be joined at once.
+    /// Holds the record that is processed back. False says that it is older than the grace of the latest that was held
+    /// allows, or has a null key or value, and is to be joined at once.
     ///
     /// # Errors
     /// The store or a serde failed.
     pub(crate) fn put(
         &mut self,
         context: &mut TaskContext,
-        stream_time_ms: i64,
         key: &K,
         value: &V,
     ) -> Result<bool, StreamsError> {
-        if context.record.timestamp_ms < stream_time_ms.saturating_sub(self.grace_ms) {
+        if context.record.timestamp_ms < self.due_ms() {
             return Ok(false);
         }
         let put = self.put_record(context, key, value);
         self.named(put)
+    }
+
+    /// Records until this time have waited long enough.
+    const fn due_ms(&self) -> i64 {
+        self.observed_ms.saturating_sub(self.grace_ms)
     }
 
     fn put_record(
@@ -119,6 +127,7 @@ impl<K, V> GraceBuffer<K, V> {
         let mut row = Vec::new();
         held.write(&mut row);
         self.rows.put(context, &row_key, Some(&row))?;
+        self.observed_ms = self.observed_ms.max(timestamp_ms);
         self.first_time_ms = self.first_time_ms.map(|first| first.min(timestamp_ms));
         if let Some(changelog) = &self.changelog {
             let value = held.to_changelog(0);
@@ -134,9 +143,8 @@ impl<K, V> GraceBuffer<K, V> {
     pub(crate) fn take_due(
         &mut self,
         context: &mut TaskContext,
-        stream_time_ms: i64,
     ) -> Result<Option<Due<K, V>>, StreamsError> {
-        let due_ms = stream_time_ms.saturating_sub(self.grace_ms);
+        let due_ms = self.due_ms();
         if self.first_time_ms.is_some_and(|first| first > due_ms) {
             return Ok(None);
         }
@@ -184,6 +192,8 @@ impl<K, V> GraceBuffer<K, V> {
 
     fn restore_record(&mut self, record: &ChangelogRecord) -> Result<(), StoreFault> {
         self.first_time_ms = None;
+        let key = WindowKey::read_time_first(&record.key).map_err(damaged)?;
+        self.observed_ms = self.observed_ms.max(key.window_start_ms);
         let mut record = record.clone();
         if let Some(value) = &mut record.value {
             // The changelog has a time behind what the buffer keeps.

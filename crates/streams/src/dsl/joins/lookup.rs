@@ -72,7 +72,6 @@ where
                 value_serde: self.value_serde.clone(),
                 joiner: Arc::clone(&self.joiner),
                 buffer: buffer.transpose()?,
-                stream_time_ms: -1,
                 outputs: instantiation.outputs::<K, VOut>()?,
             };
             Ok(instantiation.node::<K, VIn>(node))
@@ -87,8 +86,6 @@ struct LookupNode<K, VIn, V, KT, V2, VOut> {
     value_serde: Option<SerdeRef<VIn>>,
     joiner: LookupJoiner<K, V, V2, VOut>,
     buffer: Option<Rc<RefCell<GraceBuffer<K, VIn>>>>,
-    /// The largest timestamp of the records that have come here.
-    stream_time_ms: i64,
     outputs: Outputs<K, VOut>,
 }
 
@@ -108,17 +105,14 @@ where
         context: &mut TaskContext,
         record: Record<K, VIn>,
     ) -> Result<(), Failure> {
-        self.stream_time_ms = self.stream_time_ms.max(record.timestamp_ms);
         let Some(buffer) = self.buffer.clone() else {
-            return self.join(context, record).map(|_| ());
+            return self.join(context, record);
         };
         let (key, value) = (&record.key, &record.value);
-        let is_held = buffer
-            .borrow_mut()
-            .put(context, self.stream_time_ms, key, value)?;
-        match is_held || self.join(context, record)? {
+        let is_held = buffer.borrow_mut().put(context, key, value)?;
+        match is_held {
             true => self.join_due(context, &buffer),
-            false => Ok(()),
+            false => self.join(context, record),
         }
     }
 }
@@ -132,15 +126,15 @@ where
     V2: Data,
     VOut: Data,
 {
-    /// Joins a record with what the table has; false when it was dropped.
-    fn join(&mut self, context: &mut TaskContext, record: Record<K, VIn>) -> Result<bool, Failure> {
+    /// Joins a record with what the table has.
+    fn join(&mut self, context: &mut TaskContext, record: Record<K, VIn>) -> Result<(), Failure> {
         let is_null = self
             .value_serde
             .as_ref()
             .is_some_and(|serde| serde.is_null(&record.value));
         let Some(value) = record.value.as_option().filter(|_| !is_null) else {
             context.drop_record();
-            return Ok(false);
+            return Ok(());
         };
         let mapped;
         let key = match &self.table_key {
@@ -160,12 +154,12 @@ where
             None if self.takes_null_keys => None,
             None => {
                 context.drop_record();
-                return Ok(false);
+                return Ok(());
             }
         };
         let found = found.as_ref().map(|found| &found.value);
         let Some(joined) = (self.joiner)(&record.key, value, found) else {
-            return Ok(true);
+            return Ok(());
         };
         let joined = Record {
             key: record.key,
@@ -173,7 +167,7 @@ where
             timestamp_ms: record.timestamp_ms,
             headers: record.headers,
         };
-        self.outputs.forward(context, joined).map(|()| true)
+        self.outputs.forward(context, joined)
     }
 
     /// Joins the records that have waited long enough.
@@ -183,7 +177,7 @@ where
         buffer: &Rc<RefCell<GraceBuffer<K, VIn>>>,
     ) -> Result<(), Failure> {
         loop {
-            let due = buffer.borrow_mut().take_due(context, self.stream_time_ms)?;
+            let due = buffer.borrow_mut().take_due(context)?;
             let Some(due) = due else { return Ok(()) };
             let record = Record {
                 key: due.key,

@@ -135,6 +135,13 @@ fn records_wait_for_a_versioned_table() {
             .left_join_table_with(&versioned(builder, "b"), |_, l, r| left(l, r), joined)
             .to("out");
     });
+    check("grace-dropped", |builder| {
+        let key_serde = riverrun_streams::serde::nullable(text());
+        let joined = Joined::with(key_serde.clone(), key_serde).with_grace_period(10);
+        stream(builder, "a")
+            .left_join_table_with(&versioned(builder, "b"), |_, l, r| left(l, r), joined)
+            .to("out");
+    });
     let builder = StreamsBuilder::new();
     stream(&builder, "a").join_table_with(
         &table(&builder, "b"),
