@@ -343,13 +343,13 @@ impl<B: Backend> VersionedBytes for VersionedRows<B> {
         let Some(as_of_ms) = as_of_ms else {
             return Ok(latest);
         };
-        if as_of_ms < self.observed_ms.saturating_sub(self.history_retention_ms) {
-            return Ok(None);
-        }
         if let Some(latest) = latest
             && latest.valid_from_ms <= as_of_ms
         {
             return Ok(Some(latest));
+        }
+        if as_of_ms < self.observed_ms.saturating_sub(self.history_retention_ms) {
+            return Ok(None);
         }
         for segment in self.segments.range(self.segment(as_of_ms)..).rev() {
             let Some(stored) = self.map.get(&segment_key(*segment, key))? else {
@@ -373,15 +373,15 @@ impl<B: Backend> VersionedBytes for VersionedRows<B> {
         to_ms: i64,
     ) -> Result<Vec<StoredVersion>, StoreFault> {
         let oldest_ms = self.observed_ms.saturating_sub(self.history_retention_ms);
-        if to_ms < oldest_ms {
-            return Ok(Vec::new());
-        }
         let from_ms = from_ms.max(oldest_ms);
         let mut versions = Vec::new();
         versions.extend(
             self.get(key, None)?
                 .filter(|latest| latest.valid_from_ms <= to_ms),
         );
+        if to_ms < oldest_ms {
+            return Ok(versions);
+        }
         for segment in self.segments.range(self.segment(from_ms.max(0))..).rev() {
             let Some(stored) = self.map.get(&segment_key(*segment, key))? else {
                 continue;

@@ -121,6 +121,26 @@ fn what_is_too_old_is_logged_and_not_put() {
 }
 
 #[test]
+fn the_latest_value_is_found_at_times_before_the_history() {
+    for store_type in [StoreType::InMemory, StoreType::Persistent] {
+        let mut world = World::new(0);
+        let (store, _) = world.build::<Store>(&builder(store_type));
+        put(&mut world, &store, "k", Some("a"), 1000);
+        put(&mut world, &store, "j", Some("b"), 1000);
+        put(&mut world, &store, "j", Some("c"), 200_000);
+        let at = |key: &str, time_ms| {
+            let found = store.borrow_mut().get_at(&key.to_owned(), time_ms);
+            found.expect("got").map(|record| record.value)
+        };
+        assert_eq!(at("k", 1500).as_deref(), Some("a"));
+        assert_eq!(at("k", 999), None);
+        assert_eq!(at("j", 1500), None);
+        let versions = store.borrow_mut().versions(&"k".to_owned(), 0, 1500);
+        assert_eq!(versions.expect("got").len(), 1);
+    }
+}
+
+#[test]
 fn a_changelog_is_compacted_late() {
     let config = builder(StoreType::Persistent)
         .changelog()
@@ -183,11 +203,15 @@ fn compare(store: &Rc<RefCell<Store>>, model: &Model, observed_ms: i64) {
                 "{key} at {time_ms}"
             );
         }
-        let too_old = store
-            .borrow_mut()
-            .get_at(key, observed_ms - HISTORY_MS - 1)
-            .expect("got");
-        assert_eq!(too_old, None);
+        let too_old_ms = observed_ms - HISTORY_MS - 1;
+        let too_old = store.borrow_mut().get_at(key, too_old_ms).expect("got");
+        // Of the times before the history only the latest value is known.
+        let latest = versions.last_key_value();
+        let latest = latest.filter(|(time_ms, _)| **time_ms <= too_old_ms);
+        assert_eq!(
+            too_old.map(|record| record.value),
+            latest.and_then(|(_, value)| value.clone())
+        );
     }
 }
 
