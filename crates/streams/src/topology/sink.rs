@@ -139,6 +139,9 @@ impl<K: Data, V: Data> Sink<K, V> {
         match chosen {
             None => context.collector.push(produced),
             Some(partitions) => {
+                if partitions.is_empty() {
+                    context.drop_record();
+                }
                 for partition in partitions {
                     context.collector.push(ProducedRecord {
                         partitioning: Partitioning::Exact(partition),

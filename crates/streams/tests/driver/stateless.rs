@@ -4,7 +4,8 @@ use riverrun_streams::dsl::{Branched, StreamsBuilder};
 use riverrun_streams::processor::DefaultTimestampExtractor;
 use riverrun_streams::record::Record;
 use riverrun_streams::test_driver::{TestDriverConfig, TopologyTestDriver};
-use riverrun_streams::topology::{Consumed, TimestampExtractor};
+use riverrun_streams::topology::{Consumed, Produced, StreamPartitioner, TimestampExtractor};
+use std::sync::Arc;
 
 type Error = Box<dyn std::error::Error>;
 
@@ -30,6 +31,27 @@ fn words_are_split_and_counted_by_their_length() -> Result<(), Error> {
         driver.produced_topic_names(),
         ["test-KSTREAM-REPARTITION-0000000003-repartition", "words"].map(Into::into)
     );
+    Ok(())
+}
+
+#[test]
+fn a_record_that_gets_no_partition_is_dropped() -> Result<(), Error> {
+    let builder = StreamsBuilder::new();
+    let partitioner: StreamPartitioner<String, String> =
+        Arc::new(|_, _, value, _| (value == "none").then(Vec::new));
+    let produced = Produced::default().with_stream_partitioner(partitioner);
+    builder
+        .stream::<String, String>("in")
+        .to_with("out", produced);
+    let driver = TopologyTestDriver::new(&builder.build()?)?;
+    let input = driver.input_topic::<String, String>("in");
+    input.pipe("k".to_owned(), "none".to_owned(), 0)?;
+    input.pipe("k".to_owned(), "any".to_owned(), 0)?;
+    let output = driver.output_topic::<String, String>("out");
+    let read = output.read_records()?.into_iter();
+    let values: Vec<_> = read.map(|record| record.value).collect();
+    assert_eq!(values, ["any"]);
+    assert_eq!(driver.metrics().dropped_records, 1);
     Ok(())
 }
 
