@@ -27,6 +27,16 @@ impl Default for DslStores {
     }
 }
 
+impl DslStores {
+    /// The format of the rows of a store of this type. As in Kafka Streams rows in memory have no headers.
+    const fn format_of(&self, store_type: StoreType) -> DslStoreFormat {
+        match (store_type, self.format) {
+            (StoreType::InMemory, DslStoreFormat::Headers) => DslStoreFormat::Timestamped,
+            (_, format) => format,
+        }
+    }
+}
+
 /// Makes the builder of a store once the configuration is known.
 pub(crate) type MakeStore = Arc<dyn Fn(&DslStores) -> Arc<dyn StoreBuilder>>;
 
@@ -42,7 +52,7 @@ pub(crate) fn key_value_store<K: Data, V: Data>(
     Arc::new(move |stores| {
         let store_type = materialized.store_type.unwrap_or(stores.store_type);
         let mut builder = Stores::timestamped_key_value_store_builder(
-            KeyValueSupplier::new(&name, store_type, stores.format),
+            KeyValueSupplier::new(&name, store_type, stores.format_of(store_type)),
             Arc::clone(&key_serde),
             Arc::clone(&value_serde),
         );
@@ -69,8 +79,9 @@ pub(crate) fn window_store<K: Data, V: Data>(
     Arc::new(move |stores| {
         let store_type = materialized.store_type.unwrap_or(stores.store_type);
         let retention_ms = materialized.retention_ms.unwrap_or(retention_ms);
+        let format = stores.format_of(store_type);
         let mut builder = Stores::timestamped_window_store_builder(
-            WindowSupplier::new(&name, store_type, stores.format, retention_ms, size_ms)
+            WindowSupplier::new(&name, store_type, format, retention_ms, size_ms)
                 .with_time_first(time_first),
             Arc::clone(&key_serde),
             Arc::clone(&value_serde),
@@ -99,7 +110,7 @@ pub(crate) fn session_store<K: Data, V: Data>(
         let store_type = materialized.store_type.unwrap_or(stores.store_type);
         let retention_ms = materialized.retention_ms.unwrap_or(retention_ms);
         // Rows of sessions have no timestamps: without headers they are plain.
-        let format = match stores.format {
+        let format = match stores.format_of(store_type) {
             DslStoreFormat::Headers => DslStoreFormat::Headers,
             _ => DslStoreFormat::Plain,
         };

@@ -8,7 +8,9 @@ use riverrun_streams::dsl::{
 use riverrun_streams::headers::Headers;
 use riverrun_streams::record::Record;
 use riverrun_streams::serde::{Window, Windowed};
-use riverrun_streams::state::{DslStoreFormat, KeyValueStore, SessionStore, WindowStore};
+use riverrun_streams::state::{
+    DslStoreFormat, KeyValueStore, SessionStore, StoreType, WindowStore,
+};
 use riverrun_streams::test_driver::TopologyTestDriver;
 
 type Error = Box<dyn std::error::Error>;
@@ -134,6 +136,48 @@ fn sliding_windows_begin_with_records() -> Result<(), Error> {
     Ok(())
 }
 
+/// What sliding windows give for records of value and time, where "-" makes an aggregate null.
+fn sliding_texts(records: &[(&str, i64)]) -> Result<Vec<String>, Error> {
+    let builder = StreamsBuilder::new();
+    builder
+        .stream::<String, String>("in")
+        .group_by_key()
+        .windowed_by_sliding(SlidingWindows::of_time_difference_and_grace(25, 1000))
+        .aggregate(
+            || Some(String::new()),
+            |_, value: &String, before: Option<String>| {
+                (value != "-").then(|| before.unwrap_or_default() + value)
+            },
+        )
+        .to_stream()
+        .map(|windowed, value| {
+            let start_ms = windowed.window.start_ms;
+            (start_ms.to_string(), value.clone().flatten())
+        })
+        .to("out");
+    let driver = TopologyTestDriver::new(&builder.build()?)?;
+    let input = driver.input_topic::<String, String>("in");
+    for (value, timestamp_ms) in records {
+        input.pipe("k".to_owned(), (*value).to_owned(), *timestamp_ms)?;
+    }
+    let output = driver.output_topic::<String, Option<String>>("out");
+    let results = output.read_records()?.into_iter();
+    Ok(results
+        .map(|record| format!("{}:{}", record.key, record.value.unwrap_or_default()))
+        .collect())
+}
+
+#[test]
+fn sliding_windows_whose_aggregates_are_null_are_not_made_again() -> Result<(), Error> {
+    // Near the epoch only the window that starts there tells of the record before.
+    let early = sliding_texts(&[("a", 9), ("-", 0), ("b", 11)])?;
+    assert_eq!(early, ["0:a", "1:a", "0:", "1:ab", "0:b"]);
+    // A second record of a time finds the windows of the first.
+    let twice = sliding_texts(&[("a", 410), ("b", 413), ("-", 414), ("c", 413)])?;
+    assert_eq!(twice, ["385:a", "411:b", "388:ab", "411:", "388:abc"]);
+    Ok(())
+}
+
 #[test]
 fn a_record_connects_sessions() -> Result<(), Error> {
     let builder = StreamsBuilder::new();
@@ -160,7 +204,10 @@ fn a_record_connects_sessions() -> Result<(), Error> {
 }
 
 /// How many headers the changes of a session have, where every record has one.
-fn session_headers(is_cached: bool, format: DslStoreFormat) -> Result<Vec<usize>, Error> {
+fn session_headers(
+    is_cached: bool,
+    (store_type, format): (StoreType, DslStoreFormat),
+) -> Result<Vec<usize>, Error> {
     let builder = StreamsBuilder::new();
     let kept = match is_cached {
         true => Materialized::named("counts"),
@@ -174,10 +221,7 @@ fn session_headers(is_cached: bool, format: DslStoreFormat) -> Result<Vec<usize>
         .to_stream()
         .map(|session, count| (session.key.clone(), *count))
         .to("out");
-    let stores = DslStores {
-        format,
-        ..DslStores::default()
-    };
+    let stores = DslStores { format, store_type };
     let config = TopologyConfig {
         stores,
         ..TopologyConfig::default()
@@ -202,10 +246,21 @@ fn session_headers(is_cached: bool, format: DslStoreFormat) -> Result<Vec<usize>
 #[test]
 fn sessions_have_the_headers_that_kafka_streams_gives_them() -> Result<(), Error> {
     use DslStoreFormat::{Headers, Timestamped};
-    assert_eq!(session_headers(false, Timestamped)?, [0, 0, 0]);
-    assert_eq!(session_headers(false, Headers)?, [0, 0, 0]);
-    assert_eq!(session_headers(true, Timestamped)?, [1, 1, 1]);
-    assert_eq!(session_headers(true, Headers)?, [0, 0, 0]);
+    use StoreType::{InMemory, Persistent};
+    for (is_cached, store_type, format, expected) in [
+        (false, Persistent, Timestamped, 0),
+        (false, Persistent, Headers, 0),
+        (true, Persistent, Timestamped, 1),
+        (true, Persistent, Headers, 0),
+        // Rows in memory have no headers.
+        (true, InMemory, Headers, 1),
+    ] {
+        let found = session_headers(is_cached, (store_type, format))?;
+        assert_eq!(
+            found, [expected; 3],
+            "{is_cached} {store_type:?} {format:?}"
+        );
+    }
     Ok(())
 }
 

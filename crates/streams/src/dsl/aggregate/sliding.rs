@@ -156,10 +156,13 @@ impl<K: Data, V: Data, A: Data> Call<'_, K, V, A> {
                 self.take_in(context, start_ms, Some(stored))?;
             } else if end_ms == at_ms {
                 left_is_there = true;
-                if stored.timestamp_ms < at_ms {
-                    previous_ms = Some(stored.timestamp_ms);
-                }
+                let last_ms = stored.timestamp_ms;
                 self.take_in(context, start_ms, Some(stored))?;
+                if last_ms >= at_ms {
+                    // A record of this time was here before, and made the other windows.
+                    return Ok(());
+                }
+                previous_ms = Some(last_ms);
             } else {
                 previous_ms = Some(stored.timestamp_ms);
                 left = Some(stored);
@@ -192,10 +195,9 @@ impl<K: Data, V: Data, A: Data> Call<'_, K, V, A> {
                 right_is_there = true;
                 continue;
             }
-            if stored.timestamp_ms < at_ms {
-                previous_ms = Some(stored.timestamp_ms);
-            }
             if start_ms == 0 {
+                // The window from the epoch alone tells of the record before.
+                previous_ms = Some(stored.timestamp_ms).filter(|previous| *previous < at_ms);
                 combined = Some(stored);
             } else {
                 right = Some(stored.clone());
