@@ -1,11 +1,15 @@
 //! A broker that follows another one: two servers, whose metadata logs are told of each other.
 
 use super::*;
+use crate::logs::checkpoint_files::Kind;
+use crate::logs::checkpoints;
 use metadata::{
     BrokerRegistration, BrokerRegistrationChange, ConfigResource, Endpoint, PartitionChange,
 };
 use model::{BrokerId, LeaderEpoch, Uuid};
 use replication::{Partition, PartitionOffsets, Role};
+use storage::RealDisk;
+use storage::checkpoint::{LOG_START_OFFSET_CHECKPOINT, read_checkpoint};
 
 const LEADER: BrokerId = BrokerId(1);
 const FOLLOWER: BrokerId = BrokerId(2);
@@ -215,6 +219,47 @@ fn a_leader_that_was_follows_the_next_one_and_gives_up_what_that_has_not() {
         client.fetch("topic", 0, 0).values()
     };
     assert_eq!(values.first().map(String::as_str), Some("shared"));
+    pair.stop();
+}
+
+/// A start that is noted above what a log holds would take all of it with the next start after a crash.
+#[test]
+fn a_log_that_is_cut_below_its_start_is_noted_to_start_there() {
+    let directories = directories();
+    let mut pair = Pair::start(&directories, 1, &[]);
+    Pair::produce(&pair.leader, 0, &["shared"]);
+    pair.wait_until_equal();
+    // The next leader does not hear of these, nor of their deletion.
+    let records = |pair: &Pair, leader| {
+        vec![MetadataRecord::PartitionChange(PartitionChange {
+            leader: Some(leader),
+            isr: Some(vec![leader]),
+            ..PartitionChange::of(pair.topic_id, 0)
+        })]
+    };
+    pair.leader_epoch += 1;
+    tell(&pair.follower, records(&pair, FOLLOWER));
+    Pair::produce(&pair.follower, 0, &["lost", "lost, too", "and this"]);
+    let partition = Pair::partition(&pair.follower, 0);
+    partition.delete_records_before(3).unwrap();
+    let logs = pair.follower.broker().logs.clone();
+    let noted = || {
+        let directory = &logs.directories[partition.directory_index()];
+        let path = directory.path().join(LOG_START_OFFSET_CHECKPOINT);
+        let noted = read_checkpoint(&RealDisk, &path).unwrap();
+        noted.get(partition.topic_partition()).copied().unwrap_or(0)
+    };
+    for directory in logs.directories.iter() {
+        let written = checkpoints::write_unless_written(&logs, directory, Kind::LogStartOffsets);
+        assert!(written.is_none());
+    }
+    assert_eq!(noted(), 3);
+    tell(&pair.leader, records(&pair, LEADER));
+    pair.elect(LEADER);
+    Pair::produce(&pair.leader, 0, &["instead"]);
+    pair.wait_until_equal();
+    assert_eq!(partition.offsets().log_end_offset, 2);
+    assert!(noted() <= 1, "{} is above what is there", noted());
     pair.stop();
 }
 
