@@ -9,7 +9,7 @@ use riverrun_client::blocking::{Admin, Producer};
 use riverrun_client::producer::{ProducerConfig, ProducerRecord};
 use riverrun_streams::dsl::{Materialized, StreamsBuilder};
 use riverrun_streams::runtime::{
-    InvalidStateStore, KafkaStreams, ProcessingGuarantee, QueryableStore, State,
+    InvalidStateStore, KafkaStreams, ProcessingGuarantee, QueryableStore, State, StreamsConfig,
 };
 use riverrun_streams::state::KeyValueStore;
 use std::collections::BTreeMap;
@@ -107,35 +107,62 @@ fn records_are_processed_however_many_ask() -> Result<(), Error> {
 /// A thread that works through many slow records lives in the eyes of its group.
 #[test]
 fn who_works_for_longer_than_a_session_stays_a_member() -> Result<(), Error> {
+    process_slowly(ProcessingGuarantee::AtLeastOnce, |config| {
+        config.session_timeout_ms = 1_500;
+        config.heartbeat_interval_ms = 100;
+        config.commit_interval_ms = Some(3_600_000);
+    })
+}
+
+/// It commits in time, however many records wait: else the coordinator would abort its transaction, again and again.
+#[test]
+fn who_works_for_longer_than_a_transaction_may_last_commits_meanwhile() -> Result<(), Error> {
+    process_slowly(ProcessingGuarantee::ExactlyOnceV2, |config| {
+        let timeout = ("transaction.timeout.ms".to_owned(), "1000".to_owned());
+        config.overrides.producer.extend([timeout]);
+        config.commit_interval_ms = Some(100);
+    })
+}
+
+/// Processes records for three seconds, each once.
+fn process_slowly(
+    guarantee: ProcessingGuarantee,
+    change: impl FnOnce(&mut StreamsConfig),
+) -> Result<(), Error> {
     const RECORDS: usize = 200;
-    let broker = TestBroker::start_with(|broker| broker.set("group.min.session.timeout.ms", "1"))?;
+    let broker = TestBroker::start_with(|broker| {
+        let aborts = "transaction.abort.timed.out.transaction.cleanup.interval.ms";
+        broker
+            .set("group.min.session.timeout.ms", "1")
+            .set(aborts, "50")
+    })?;
     create_topic(&broker, "words", 1)?;
+    create_topic(&broker, "out", 1)?;
     let builder = StreamsBuilder::new();
     let (processed, is_processed) = mpsc::channel();
-    builder
-        .stream::<String, String>("words")
-        .for_each(move |_, _| {
+    let words = builder.stream::<String, String>("words");
+    words
+        .peek(move |_, _| {
             // It works, and does not wait.
             let began = Instant::now();
             while began.elapsed() < Duration::from_millis(15) {
                 std::hint::spin_loop();
             }
             let _ = processed.send(());
-        });
+        })
+        .to("out");
     write(&broker, "words", &[("a", ""); RECORDS])?;
     let state = trials::directory();
-    let mut config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
+    let mut config = config(&broker, guarantee, state.path())?;
     config.num_stream_threads = 1;
-    config.session_timeout_ms = 1_500;
-    config.heartbeat_interval_ms = 100;
-    config.commit_interval_ms = Some(3_600_000);
+    change(&mut config);
     let streams = KafkaStreams::new(builder.build()?, config);
     streams.start()?;
     for _ in 0..RECORDS {
         is_processed.recv_timeout(IN_TIME)?;
     }
     streams.close()?;
-    // Whoever was given up has committed nothing, or has processed again.
+    // Whoever was given up, or whose transaction was aborted, has committed nothing, or has processed again.
     await_committed(&broker, "words", i64::try_from(RECORDS)?)?;
     assert!(is_processed.try_recv().is_err());
     Ok(())

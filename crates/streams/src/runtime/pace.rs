@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 /// So long at most, but for one record, clients wait for their turn.
 const REST_AFTER: Duration = Duration::from_millis(50);
 
-/// What a thread may do before it polls again. The clock is looked at after each record: any of them may
-/// take as long as the session of the group allows.
+/// What a thread may do before it polls or commits again. The clock is looked at after each record: any of them may take
+/// as long as the session of the group allows.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// When it is to poll, however many records wait.
+    /// When it is to do so, however many records wait.
     until: Instant,
     rested: Instant,
     is_over: bool,
@@ -36,7 +36,7 @@ impl Pace {
         is_due
     }
 
-    /// Whether it is time to poll.
+    /// Whether it is time to poll or to commit.
     pub(super) const fn is_over(&self) -> bool {
         self.is_over
     }

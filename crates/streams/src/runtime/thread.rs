@@ -303,7 +303,9 @@ impl StreamThread {
     ) -> Result<bool, StreamsError> {
         const ROUNDS: usize = 100;
         let mut has_processed = false;
-        let mut pace = Pace::new(Instant::now(), self.poll_within);
+        let commit_interval = self.setup.config.commit_interval();
+        let commit_within = commit_interval.saturating_sub(self.worker.last_commit.elapsed());
+        let mut pace = Pace::new(Instant::now(), self.poll_within.min(commit_within));
         for _ in 0..ROUNDS {
             let processed = self.worker.process(*records_a_round, &mut pace, round);
             if processed.await? == 0 {
@@ -311,7 +313,10 @@ impl StreamThread {
             }
             has_processed = true;
             if pace.is_over() {
-                *records_a_round = (*records_a_round / 2).max(1);
+                // A commit, which is next otherwise, halves it as well.
+                if self.poll_within < commit_within {
+                    *records_a_round = (*records_a_round / 2).max(1);
+                }
                 break;
             }
             *records_a_round = (*records_a_round + 1).min(ROUNDS);
