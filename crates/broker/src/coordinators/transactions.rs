@@ -164,6 +164,13 @@ impl Transactions {
         self.runtime.unload(key, leader_epoch);
     }
 
+    /// Nothing is coordinated here, as it seems, until the next metadata come.
+    #[cfg(test)]
+    pub(crate) fn know_no_partition(&self) {
+        let image = MetadataImage::default();
+        self.runtime.follow(&image, TRANSACTION_TOPIC);
+    }
+
     /// All the room of the partition of a transactional id.
     #[cfg(test)]
     pub(crate) async fn take_room_of(&self, id: &str) -> tokio::sync::OwnedSemaphorePermit {

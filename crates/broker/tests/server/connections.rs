@@ -236,10 +236,13 @@ fn a_client_that_reads_nothing_is_closed() {
 #[test]
 fn a_lower_limit_closes_the_connections_that_were_used_the_least_recently() {
     let server = TestServer::start(&[]);
-    let mut clients: Vec<Client> = (0..5).map(|_| server.connect()).collect();
-    for client in &mut clients {
+    // Each has been used when the next one comes: before, the turn of its worker may have begun earlier.
+    let used = |_| {
+        let mut client = server.connect();
         client.brokers();
-    }
+        client
+    };
+    let mut clients: Vec<Client> = (0..5).map(used).collect();
     // The first has been used last.
     crate::configs::change(&mut clients[0], "", "max.connections", Some("2"));
     for closed in &mut clients[1..4] {
@@ -255,10 +258,12 @@ fn a_limit_that_is_set_holds_for_every_listener() {
     let server = TestServer::start(&[]);
     let controller = server.address_of("CONTROLLER");
     let mut client = server.connect();
-    let mut clients = [Client::connect(controller), Client::connect(controller)];
-    for client in &mut clients {
+    // The one has been used when the other comes.
+    let mut clients = [(); 2].map(|()| {
+        let mut client = Client::connect(controller);
         client.call(4, &ApiVersionsRequest::default());
-    }
+        client
+    });
     crate::configs::change(&mut client, "", "max.connections", Some("1"));
     clients[0].assert_closed();
     clients[1].call(4, &ApiVersionsRequest::default());

@@ -351,8 +351,8 @@ fn a_follower_that_is_silent_leaves_and_comes_back() {
     wait_until("it is out of sync", || isr(&mut client, "topic") == [1]);
     assert_eq!(follower.fetch(ask(topic, 0)), Heard::values(1, &["value"]));
     assert_eq!(isr(&mut client, "topic"), [1]);
-    follower.fetch(ask(topic, 1));
     wait_until("it is in sync again", || {
+        follower.fetch(ask(topic, 1));
         isr(&mut client, "topic") == [1, 2]
     });
 }
@@ -376,8 +376,8 @@ fn too_few_in_sync_replicas_take_no_batch_that_asks_for_all() {
         follower.fetch(ask(topic, 0)),
         Heard::values(0, &["one", "three"])
     );
-    follower.fetch(ask(topic, 2));
     wait_until("it is in sync again", || {
+        follower.fetch(ask(topic, 2));
         isr(&mut client, "topic") == [1, 2]
     });
     assert_eq!(
@@ -385,12 +385,17 @@ fn too_few_in_sync_replicas_take_no_batch_that_asks_for_all() {
         ["one", "three"],
         "they are replicated"
     );
-    client.send_produce("topic", 0, &batch(&["four"]), -1);
-    wait_until("the batch is there", || {
-        follower.fetch(ask(topic, 2)).values == ["four"]
+    // A machine that lets the follower wait for too long has it leave once more.
+    let mut end_offset = 2;
+    wait_until("a batch that asks for all is taken", || {
+        follower.fetch(ask(topic, end_offset));
+        client.send_produce("topic", 0, &batch(&["four"]), -1);
+        while client.is_silent_for(Duration::from_millis(1)) {
+            end_offset +=
+                i64::try_from(follower.fetch(ask(topic, end_offset)).values.len()).unwrap();
+        }
+        client.receive_produced().error.is_none()
     });
-    follower.fetch(ask(topic, 3));
-    client.receive_produced().assert_accepted();
 }
 
 /// What goes to a throttled follower that is out of sync waits while more has gone than may; what is set is in force at
@@ -439,13 +444,18 @@ fn a_throttled_follower_is_held_unless_it_is_in_sync() {
     assert_eq!(fetch(), ["one"]);
     set(TOPIC, "topic", replicas, "*");
     assert_eq!(fetch(), [""; 0]);
-    follower.fetch(ask(topic, 1));
-    wait_until("it is in sync again", || {
-        isr(&mut client, "topic") == [1, 2]
+    // A machine that lets it wait for too long has it leave once more.
+    let mut end_offset = 1;
+    wait_until("what comes goes to who is in sync", || {
+        wait_until("it is in sync again", || {
+            follower.fetch(ask(topic, end_offset));
+            isr(&mut client, "topic") == [1, 2]
+        });
+        client.send_produce("topic", 0, &batch(&["two"]), 1);
+        client.receive_produced().assert_accepted();
+        end_offset += 1;
+        follower.fetch(ask(topic, end_offset - 1)).values == ["two"]
     });
-    client.send_produce("topic", 0, &batch(&["two"]), 1);
-    client.receive_produced().assert_accepted();
-    assert_eq!(follower.fetch(ask(topic, 1)).values, ["two"]);
 }
 
 /// A session names what changes; of the other partitions it says that nothing has.

@@ -26,11 +26,16 @@ struct Brokers {
 impl Brokers {
     /// The partitions of `topic` are led by the first and by the second broker; the groups are with `groups`.
     fn start(directory: &Path, groups: BrokerId) -> Self {
+        Self::start_with(directory, groups, "2000")
+    }
+
+    /// The same, who wait for so long for each other.
+    fn start_with(directory: &Path, groups: BrokerId, request_timeout_ms: &str) -> Self {
         let start = |id: BrokerId| {
             let id = id.to_string();
             let keys = [
                 ("node.id", &*id),
-                ("request.timeout.ms", "2000"),
+                ("request.timeout.ms", request_timeout_ms),
                 (
                     "transaction.abort.timed.out.transaction.cleanup.interval.ms",
                     "100",
@@ -263,7 +268,8 @@ fn markers_are_sent_again_until_the_broker_is_there_and_to_whoever_leads_by_then
 #[test]
 fn whoever_leads_now_is_asked_though_the_one_before_has_not_answered() {
     let directory = trials::directory();
-    let mut brokers = Brokers::start(directory.path(), ONE);
+    // Longer than a test waits for anything.
+    let mut brokers = Brokers::start_with(directory.path(), ONE, "600000");
     let mut producer = TransactionalProducer::init(&mut brokers.client_of_one, "id");
     producer.produce_soon(&mut brokers.client_of_two, ("topic", 1), 0, "value");
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -284,11 +290,9 @@ fn whoever_leads_now_is_asked_though_the_one_before_has_not_answered() {
     let asked = std::thread::spawn(move || silent.accept().unwrap());
     producer.end(&mut brokers.client_of_one, 5, true);
     let silent = asked.join().unwrap();
-    let begun = std::time::Instant::now();
     change.leader = Some(TWO);
     take(&brokers.one, vec![MetadataRecord::PartitionChange(change)]);
     brokers.wait_for("id", TransactionState::CompleteCommit);
-    assert!(begun.elapsed() < std::time::Duration::from_millis(1_900));
     drop(silent);
 }
 
