@@ -164,8 +164,8 @@ impl<D: Disk> Partition<D> {
         Path::new(&*self.log_directory()).join(self.topic_partition.to_string())
     }
 
-    /// Closes the log if nobody has used it since this was last asked and it has nothing to do; see
-    /// [`Log::idle`]. Whether it is idle now.
+    /// Closes the log if nobody has used it since this was last asked, no producer may send again what it has sent,
+    /// and it has nothing to do; see [`Log::idle`]. Whether it is idle now.
     ///
     /// # Errors
     /// When the log cannot be written.
@@ -183,7 +183,7 @@ impl<D: Disk> Partition<D> {
         let LogState::Open(log) = &mut state.residence else {
             return Ok(true);
         };
-        if log.directory() != directory {
+        if log.directory() != directory || log.awaits_retries(now_ms) {
             return Ok(false);
         }
         let Some(idle) = log.idle(now_ms, is_synced)? else {

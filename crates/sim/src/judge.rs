@@ -224,9 +224,9 @@ impl Judge {
         order.push((value.to_owned(), run));
     }
 
-    /// A log has refused a batch of an idempotent producer as out of order. After a start it knows the last
-    /// batch of each producer alone, as Kafka's does: what was under way before, and was perhaps written,
-    /// is sent anew in another epoch.
+    /// A log has refused a batch of an idempotent producer as out of order. Of what its newest snapshot tells of, it
+    /// knows the last batch of each producer alone after a start, as Kafka's does: what was under way before, and was
+    /// perhaps written, is sent anew in another epoch.
     pub(crate) fn refused_out_of_order(&mut self, key: PartitionKey, run: u64) {
         let acknowledged = self.logs.get(&key).map(|facts| &facts.acknowledged);
         let is_acknowledged =

@@ -169,6 +169,8 @@ pub struct Log<D: Disk> {
     /// with that.
     is_apart: bool,
     last_flush_ms: i64,
+    /// When batches were appended last, or the log opened.
+    last_append_ms: i64,
     deleted_files: retain::DeletedFiles,
     /// Held by compactions that have not ended as well: they write beside the log.
     compactions: Arc<()>,
@@ -208,6 +210,7 @@ impl<D: Disk> Log<D> {
             answered_syncs,
             is_apart: false,
             last_flush_ms: opening.now_ms,
+            last_append_ms: opening.now_ms,
             deleted_files: retain::DeletedFiles::new(),
             compactions: Arc::default(),
         })
@@ -260,6 +263,7 @@ impl<D: Disk> Log<D> {
             answered_syncs,
             is_apart,
             last_flush_ms: opening.now_ms,
+            last_append_ms: opening.now_ms,
             deleted_files: retain::DeletedFiles::new(),
             compactions: Arc::default(),
             files,

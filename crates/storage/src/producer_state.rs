@@ -221,6 +221,12 @@ impl ProducerState {
         self.open.is_empty() && self.unreplicated.is_empty() && self.verifications.is_empty()
     }
 
+    /// Whether batches of before the last one of their producer are known, which no snapshot says.
+    pub(crate) fn knows_earlier_batches(&self) -> bool {
+        let mut producers = self.producers.values();
+        producers.any(|entry| entry.batches().len() > 1)
+    }
+
     /// How many verifications there have been, which no snapshot says.
     pub(crate) const fn verification_count(&self) -> u64 {
         self.verifications.guard_count()

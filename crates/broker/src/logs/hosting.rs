@@ -54,7 +54,7 @@ pub(crate) fn topic_log_config(logs: &Logs, topic: &HostedTopic) -> Arc<LogConfi
 }
 
 /// Hosts the partition of a log, which is replicated up to the high watermark as far as is known. One that
-/// is all replicated is opened again when it is first used.
+/// is all replicated is opened again when it is first used, unless producers may send again what it has.
 ///
 /// # Errors
 /// When the log cannot be written.
@@ -67,8 +67,10 @@ pub(crate) fn host_log(
 ) -> Result<(), StorageError> {
     let (logs, name) = (&logs.host, directory.shared_name().clone());
     let role = topic.role(log.topic_partition().partition);
-    let idle = match role.is_all_replicated() || high_watermark >= log.log_end_offset() {
-        true => log.idle(now_ms(), false)?,
+    let is_replicated = role.is_all_replicated() || high_watermark >= log.log_end_offset();
+    let now_ms = now_ms();
+    let idle = match is_replicated && !log.awaits_retries(now_ms) {
+        true => log.idle(now_ms, false)?,
         false => None,
     };
     let partition = match idle {

@@ -118,3 +118,29 @@ fn a_duplicate_is_known_after_a_restart() {
         assert_eq!(client.fetch("topic", 0, 0).values(), ["x", "a", "b", "c"]);
     }
 }
+
+/// A producer may have so many under way, and has heard of none of them when its broker is killed.
+#[test]
+fn the_last_five_batches_are_known_after_a_crash() {
+    let directory = trials::directory();
+    let server = TestServer::start_in(directory.path(), &[]).unwrap();
+    let mut client = server.connect();
+    client.create_topic("topic", 1, &[]);
+    let (id, epoch) = client.init_producer_id();
+    let sent = (0..5).map(|sequence| idempotent_batch(id, epoch, sequence, &["value"]));
+    let sent: Vec<_> = sent.collect();
+    for batch in &sent {
+        client.produce("topic", 0, batch).assert_accepted();
+    }
+    server.crash();
+    let server = TestServer::start_in(directory.path(), &[]).unwrap();
+    let mut client = server.connect();
+    for (at, batch) in (0..).zip(&sent) {
+        let produced = client.produce("topic", 0, batch);
+        assert_eq!(
+            (produced.error, produced.base_offset),
+            (ErrorCode::None, at)
+        );
+    }
+    assert_eq!(client.fetch("topic", 0, 0).high_watermark, 5);
+}

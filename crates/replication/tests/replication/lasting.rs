@@ -1,6 +1,6 @@
 //! What stays true of a partition through rest, cuts and changes of its role.
 
-use crate::support::{Served, batch};
+use crate::support::{Served, batch, producer_batch};
 use model::{BrokerId, ErrorCode, LeaderEpoch, ProducerEpoch, ProducerId};
 use replication::{FirstBatch, Role};
 
@@ -24,6 +24,30 @@ fn what_was_flushed_is_durable_after_the_log_was_idle() {
     assert_eq!(seen(), (2, 2, false));
     served.append(batch(0, 1));
     assert_eq!(seen(), (3, 2, false));
+}
+
+/// A producer may have five batches under way, and send all of them again when it has heard of none. Of an idle log it
+/// would be known as the sender of the last one alone.
+#[test]
+fn a_log_is_not_idle_while_a_producer_may_send_again_what_it_knows() {
+    let served = Served::new();
+    let send_all = || {
+        let sent = (0..5).map(|sequence| served.append(producer_batch(3, sequence, 1, false)));
+        sent.collect::<Vec<_>>()
+    };
+    assert_eq!(send_all(), [0, 1, 2, 3, 4]);
+    let becomes_idle = |now_ms| {
+        assert!(!served.partition.become_idle(now_ms, false).unwrap());
+        served.partition.become_idle(now_ms, false).unwrap()
+    };
+    assert!(!becomes_idle(299_999));
+    assert_eq!(send_all(), [0, 1, 2, 3, 4], "they are known");
+    assert!(becomes_idle(300_000));
+    // Of one batch an idle log knows all there is to know.
+    let served = Served::new();
+    served.append(producer_batch(3, 0, 1, false));
+    served.rest();
+    assert_eq!(served.append(producer_batch(3, 0, 1, false)), 0);
 }
 
 /// What was proved before the log was cut, by a broker that led, proves nothing to the one that leads again.

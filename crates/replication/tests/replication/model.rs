@@ -10,6 +10,9 @@ use replication::{Isolation, PartitionOffsets, ReadError, ReadRequest, Timestamp
 use storage::Log;
 use storage::sim::SimDisk;
 
+/// A time at which no producer sends again what it has sent at 0.
+const NO_RETRIES_MS: i64 = 600_000;
+
 #[derive(Debug, Clone)]
 enum Step {
     Append { timestamp_ms: i64, count: usize },
@@ -192,9 +195,9 @@ impl Tested {
                     log.remove_deleted_files(i64::MAX).unwrap();
                 };
                 partition.with_log(retain).unwrap();
-                let is_idle = partition.become_idle(0, is_synced).unwrap();
-                assert!(!is_idle, "it was used just now");
-                let is_idle = partition.become_idle(0, is_synced).unwrap();
+                let become_idle = || partition.become_idle(NO_RETRIES_MS, is_synced).unwrap();
+                assert!(!become_idle(), "it was used just now");
+                let is_idle = become_idle();
                 let is_open = model.open.iter().any(Option::is_some);
                 assert_eq!(is_idle, !is_open, "open transactions keep it");
                 assert_eq!(served.is_idle(), is_idle);

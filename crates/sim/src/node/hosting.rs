@@ -35,6 +35,8 @@ const SEGMENT_BYTES: u32 = 6_000;
 const KEYED_SEGMENT_BYTES: u32 = 2_600;
 /// So many files are open at most, unless more are in use.
 const OPEN_FILES: usize = 40;
+/// After so long no producer sends again what it has heard nothing of.
+const GIVEN_UP_MS: i64 = 600_000;
 
 /// The partitions of a node.
 #[derive(Debug)]
@@ -305,7 +307,11 @@ impl Hosting {
             log.topic_partition().clone(),
             self.directories[at].name.clone(),
         );
-        let partition = match log.idle(now_ms, false)? {
+        let idle = match log.awaits_retries(now_ms) {
+            true => None,
+            false => log.idle(now_ms, false)?,
+        };
+        let partition = match idle {
             Some(idle) => {
                 let place = (directory, log.config().clone());
                 Partition::lead_idle(&self.host, name, topic_id, idle, false, place, leader_epoch)
@@ -519,10 +525,11 @@ impl Hosting {
         Ok(())
     }
 
-    /// Closes logs that nobody uses, and every log for good at a stop.
+    /// Closes logs that nobody uses, as if their producers had given up: a world ends before they do, and logs would
+    /// hardly ever close.
     pub(super) fn rest(&self, now_ms: i64) -> Result<(), Halted> {
         for partition in self.all() {
-            match partition.become_idle(now_ms, false) {
+            match partition.become_idle(now_ms + GIVEN_UP_MS, false) {
                 Err(error) if error.is_out_of_files() => {}
                 outcome => drop(outcome?),
             }

@@ -408,6 +408,7 @@ impl<D: Disk> Log<D> {
         let active = self.segments.last_mut().expect("a log has a segment");
         active.append(files, records, batches, config, now_ms)?;
         self.size_bytes += records.len() as u64;
+        self.last_append_ms = now_ms;
         let end_offset = last.last_offset + 1;
         let aborted = self.producer_state.apply(producers, end_offset);
         let active = self.segments.last_mut().expect("a log has a segment");

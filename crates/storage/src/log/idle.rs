@@ -25,6 +25,10 @@ use crate::recovery::OpenError;
 use crate::retention::{RetentionLog, deletable_segments};
 use crate::segment::Segment;
 
+/// How long a producer may send again what it has not heard of: librdkafka gives up after `message.timeout.ms`,
+/// five minutes by default, and Java's producer after two.
+const RETRIES_MS: i64 = 5 * 60_000;
+
 /// What is kept of a log that nobody uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdleLog {
@@ -99,6 +103,13 @@ impl<D: Disk> Log<D> {
             is_synced,
             answered_syncs: self.answered_syncs,
         }))
+    }
+
+    /// Whether a producer may send batches again that this log knows, and an idle one does not: of each producer it
+    /// is opened with the last batch, as after a stop, and would take the ones before for a gap.
+    pub fn awaits_retries(&self, now_ms: i64) -> bool {
+        let silent_ms = now_ms.saturating_sub(self.last_append_ms);
+        (0..RETRIES_MS).contains(&silent_ms) && self.producer_state.knows_earlier_batches()
     }
 
     fn can_be_idle(&self, now_ms: i64) -> bool {
