@@ -14,6 +14,7 @@
 use crate::active::{ActiveController, Proposal};
 use crate::broker_transition::BrokerTransition;
 use crate::context::{ControllerContext, Random};
+use crate::metadata_change::MetadataChange;
 use crate::metadata_log::{AppendMetadataError, MetadataLog};
 use crate::requests::{ControllerRequest, ControllerResponse, Request};
 use crate::sessions::BrokerContacts;
@@ -34,15 +35,6 @@ pub struct Controller<T, D: Disk = RealDisk> {
     told: Arc<MetadataImage>,
     /// What the log has not taken since.
     refused: Vec<Refused<T>>,
-}
-
-/// A step of the metadata.
-#[derive(Debug, Clone)]
-pub struct MetadataChange {
-    /// The images before and after, and what is different.
-    pub delta: MetadataDelta,
-    /// The level of `kraft.version`: the quorum's, hence not in the image.
-    pub kraft_version: i16,
 }
 
 /// What the log has not taken.

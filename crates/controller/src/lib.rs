@@ -37,6 +37,7 @@ mod features;
 
 mod broker_life;
 mod broker_transition;
+mod metadata_change;
 mod sessions;
 mod tasks;
 
@@ -85,12 +86,13 @@ pub use broker_life::{
 };
 pub use broker_transition::{BrokerTransition, BrokerTransitionKind, FencingCause};
 pub use context::{ControllerContext, Random};
-pub use controller::{Controller, Decided, MetadataChange, Refused};
+pub use controller::{Controller, Decided, Refused};
 pub use decision::{ApiError, Decision, PartitionResults, TopicResult};
 pub use features::{
     SUPPORTED_FEATURES, SupportedFeature, broker_features, supported_versions, unsupported_features,
 };
 pub use heartbeats::{BrokerHeartbeat, BrokerStanding};
+pub use metadata_change::MetadataChange;
 pub use requests::{
     AllocateProducerIds, AlterClientQuotas, AlterConfigs, AlterPartition,
     AlterPartitionReassignments, AlterScramCredentials, AssignReplicasToDirectories,

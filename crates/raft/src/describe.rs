@@ -1,23 +1,9 @@
 //! The quorum as `DescribeQuorum` tells it (KIP-836, KIP-853).
 
+use crate::followers::QuorumReplica;
 use crate::replica::{QuorumMembership, Replica, RoleState};
 use model::{BrokerId, LeaderEpoch, Now, Uuid};
 use storage::disk::Disk;
-
-/// A replica of the quorum's log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QuorumReplica {
-    /// The node.
-    pub id: BrokerId,
-    /// Its directory; all zero when the voters are fixed by configuration.
-    pub directory_id: Uuid,
-    /// The end of its log.
-    pub log_end_offset: i64,
-    /// When it was last heard of.
-    pub last_fetch_timestamp_ms: i64,
-    /// When it last had the whole log; negative when it never had.
-    pub last_caught_up_timestamp_ms: i64,
-}
 
 /// The quorum as its leader knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]

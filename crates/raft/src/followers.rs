@@ -3,7 +3,6 @@
 //! Nobody's vote depends on it while the leader votes alone. It is told by `DescribeQuorum`, and
 //! forgotten of those who are silent for five minutes.
 
-use crate::describe::QuorumReplica;
 use model::{BrokerId, MonotonicTime, Now, Uuid};
 use std::collections::BTreeMap;
 
@@ -20,6 +19,21 @@ pub struct ReplicaKey {
     pub id: BrokerId,
     /// Its directory; all zero when it does not tell.
     pub directory_id: Uuid,
+}
+
+/// A replica of the quorum's log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuorumReplica {
+    /// The node.
+    pub id: BrokerId,
+    /// Its directory; all zero when the voters are fixed by configuration.
+    pub directory_id: Uuid,
+    /// The end of its log.
+    pub log_end_offset: i64,
+    /// When it was last heard of.
+    pub last_fetch_timestamp_ms: i64,
+    /// When it last had the whole log; negative when it never had.
+    pub last_caught_up_timestamp_ms: i64,
 }
 
 /// Those who fetch.

@@ -5,8 +5,7 @@
 
 use crate::damage;
 use crate::error::{AppendError, OpenError};
-use crate::mending::LogState;
-use crate::quorum_log::WrittenBatch;
+use crate::quorum_log::{LogState, WrittenBatch};
 use crate::quorum_state_file;
 use crate::replica::{Leading, QuorumMembership, Replica, RoleState};
 use crate::staged::{Unit, parsed};

@@ -28,9 +28,9 @@
 //! - No clock, no task, no thread, no randomness: time is an argument, and the disk is
 //!   `storage::Disk`.
 //!
-//! Reading order: `replica`, `quorum_log`, `open`, `committed`, `leader`, `observer`, `messages`, `serving`,
-//! `elections`, `voter_changes`, `snapshots`, `mending`, `damage`. Elections among several voters come into
-//! `replica`.
+//! Reading order: `replica`, `quorum_log`, `open`, `committed`, `leader`, `observer`, `observing`, `messages`,
+//! `serving`, `elections`, `voter_changes`, `snapshots`, `mending`, `damage`. Elections among several voters come
+//! into `replica`.
 
 #![forbid(unsafe_code)]
 
@@ -45,6 +45,7 @@ mod leader;
 mod mending;
 mod messages;
 mod observer;
+mod observing;
 mod open;
 mod quorum_log;
 mod quorum_state_file;
@@ -58,10 +59,10 @@ mod voter_changes;
 mod voter_set;
 
 pub use committed::{Committed, CommittedBatches};
-pub use describe::{QuorumDescription, QuorumReplica};
+pub use describe::QuorumDescription;
 pub use elections::{EpochRequest, VoteAnswer, VoteRequest};
 pub use error::{AppendError, ObserverError, OpenError, ReadError};
-pub use followers::ReplicaKey;
+pub use followers::{QuorumReplica, ReplicaKey};
 pub use messages::{Answer, Content, LeaderAndEpoch, Recipient, Request, SnapshotPiece, Wanted};
 pub use observer::Timeouts;
 pub use open::{METADATA_LOG_FOLDER, log_files};

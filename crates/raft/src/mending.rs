@@ -12,31 +12,10 @@
 use crate::damage;
 use crate::error::{AppendError, OpenError};
 use crate::open::log_opening;
-use crate::quorum_log::QuorumLog;
+use crate::quorum_log::{LogState, QuorumLog};
 use crate::replica::{QuorumMembership, Replica};
 use storage::disk::Disk;
 use storage::{Log, StorageError};
-
-/// Whether the log takes records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LogState {
-    /// It does.
-    Open,
-    /// The last append has failed for a reason that may pass, and part of it may be in the file.
-    Torn,
-    /// Nobody knows what is on the disk; or the log is closed.
-    Failed,
-}
-
-impl LogState {
-    /// The state that a failure of the disk leaves.
-    pub(crate) fn after(error: &StorageError) -> Self {
-        match error.is_passing() {
-            true => Self::Torn,
-            false => Self::Failed,
-        }
-    }
-}
 
 impl<D: Disk> Replica<D> {
     /// Cuts what is not committed, if an append was torn.

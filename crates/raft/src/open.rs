@@ -25,75 +25,82 @@ pub const METADATA_LOG_FOLDER: &str = "__cluster_metadata-0";
 /// How much of the log is read at a time.
 const READ_BYTES: usize = 4 << 20;
 
-/// Opens a replica.
-pub(crate) fn open<D: Disk>(
-    disk: D,
-    options: ReplicaOptions,
-) -> Result<OpenedReplica<D>, OpenError> {
-    let folder = options.directory.join(METADATA_LOG_FOLDER);
-    let now_ms = options.now.wall_ms;
-    let is_voter = matches!(options.standing, QuorumMembership::Voter(_));
-    if is_voter {
-        damage::check(&disk, &options.directory, &folder)?;
-    }
-    let state = quorum_state_file::read(&disk, &folder)?;
-    // Without configuration, the voters are those that the node last ran with.
-    let recorded = state.as_ref().and_then(|state| state.fixed_voters.clone());
-    let fixed_voters = options.fixed_voters.clone().or(recorded);
-    if let QuorumMembership::Voter(local) = &options.standing {
-        check_has_voters(&disk, &options.directory, local.id, fixed_voters.as_deref())?;
-    }
-    let (mut log, events) = open_log(&disk, &options, &folder)?;
-    let mut snapshots = Snapshots::open(&disk, &folder)?;
-    check_snapshots(&mut log, &snapshots, is_voter, now_ms)?;
-    snapshots.remove_left_over(log.log_start_offset())?;
-    let (voters, log_bytes) = read_voters(&log, &snapshots)?;
-    let epochs = [
-        state.as_ref().map(|state| state.leader_epoch),
-        log.leader_epochs().latest(),
-        snapshots.newest().map(|id| id.epoch),
-    ];
-    let epoch = epochs.into_iter().flatten().max().unwrap_or(LeaderEpoch(0));
-    let mut log = QuorumLog::new(QuorumLogParts {
-        disk,
-        folder,
-        log,
-        snapshots,
-        voters,
-        config: options.config,
-        pace: SnapshotPace::new(log_bytes, now_ms),
-    });
-    if let QuorumMembership::Voter(local) = &options.standing {
-        local.check_is_alone(log.voters.newest(), fixed_voters.as_deref())?;
-    }
-    // Of what an earlier run has left nobody knows whether it was synced.
-    log.flush(now_ms)?;
-    let role = match &options.standing {
-        QuorumMembership::Voter(_) => {
-            log.commit(log.log.log_end_offset());
-            RoleState::Voter
+impl<D: Disk> Replica<D> {
+    /// Opens the log of a prepared log directory, or makes it. A torn tail is cut and the rest is
+    /// synced; beside that nothing is written.
+    ///
+    /// Of the log of the one voter all is committed: nobody else could have voted for anything else.
+    /// Of an observer's the newest snapshot is, and what its leader had told an earlier run, until it says more.
+    ///
+    /// # Errors
+    /// When files are damaged beyond what a crash explains, hold what this build does not know, or
+    /// belong to a quorum of others; when the disk fails.
+    pub fn open(disk: D, options: ReplicaOptions) -> Result<OpenedReplica<D>, OpenError> {
+        let folder = options.directory.join(METADATA_LOG_FOLDER);
+        let now_ms = options.now.wall_ms;
+        let is_voter = matches!(options.standing, QuorumMembership::Voter(_));
+        if is_voter {
+            damage::check(&disk, &options.directory, &folder)?;
         }
-        QuorumMembership::Observer { id, timeouts } => {
-            // What an earlier run has noted as committed stays so, if it is here.
-            let noted = damage::noted(&log.disk, &log.folder)?;
-            if let Some(end_offset) = noted.filter(|noted| *noted <= log.log.log_end_offset()) {
-                log.commit(end_offset);
+        let state = quorum_state_file::read(&disk, &folder)?;
+        // Without configuration, the voters are those that the node last ran with.
+        let recorded = state.as_ref().and_then(|state| state.fixed_voters.clone());
+        let fixed_voters = options.fixed_voters.clone().or(recorded);
+        if let QuorumMembership::Voter(local) = &options.standing {
+            check_has_voters(&disk, &options.directory, local.id, fixed_voters.as_deref())?;
+        }
+        let (mut log, events) = open_log(&disk, &options, &folder)?;
+        let mut snapshots = Snapshots::open(&disk, &folder)?;
+        check_snapshots(&mut log, &snapshots, is_voter, now_ms)?;
+        snapshots.remove_left_over(log.log_start_offset())?;
+        let (voters, log_bytes) = read_voters(&log, &snapshots)?;
+        let epochs = [
+            state.as_ref().map(|state| state.leader_epoch),
+            log.leader_epochs().latest(),
+            snapshots.newest().map(|id| id.epoch),
+        ];
+        let epoch = epochs.into_iter().flatten().max().unwrap_or(LeaderEpoch(0));
+        let mut log = QuorumLog::new(QuorumLogParts {
+            disk,
+            folder,
+            log,
+            snapshots,
+            voters,
+            config: options.config,
+            pace: SnapshotPace::new(log_bytes, now_ms),
+        });
+        if let QuorumMembership::Voter(local) = &options.standing {
+            local.check_is_alone(log.voters.newest(), fixed_voters.as_deref())?;
+        }
+        // Of what an earlier run has left nobody knows whether it was synced.
+        log.flush(now_ms)?;
+        let role = match &options.standing {
+            QuorumMembership::Voter(_) => {
+                log.commit(log.log.log_end_offset());
+                RoleState::Voter
             }
-            let leader = state.filter(|state| state.leader_epoch == epoch);
-            let leader = leader.and_then(|state| state.leader_id);
-            let leader = leader.filter(|leader| leader != id);
-            let observer = Observer::new(*timeouts, leader, options.now.monotonic);
-            RoleState::Observer(observer)
-        }
-    };
-    let replica = Replica {
-        log,
-        epoch,
-        standing: options.standing,
-        role,
-        fixed_voters,
-    };
-    Ok(OpenedReplica { replica, events })
+            QuorumMembership::Observer { id, timeouts } => {
+                // What an earlier run has noted as committed stays so, if it is here.
+                let noted = damage::noted(&log.disk, &log.folder)?;
+                if let Some(end_offset) = noted.filter(|noted| *noted <= log.log.log_end_offset()) {
+                    log.commit(end_offset);
+                }
+                let leader = state.filter(|state| state.leader_epoch == epoch);
+                let leader = leader.and_then(|state| state.leader_id);
+                let leader = leader.filter(|leader| leader != id);
+                let observer = Observer::new(*timeouts, leader, options.now.monotonic);
+                RoleState::Observer(observer)
+            }
+        };
+        let replica = Self {
+            log,
+            epoch,
+            standing: options.standing,
+            role,
+            fixed_voters,
+        };
+        Ok(OpenedReplica { replica, events })
+    }
 }
 
 /// The names of the segments and snapshots in the folder of the log; none when there is no folder.

@@ -1,5 +1,5 @@
 //! The log of one replica with its snapshots, its voters, and how far it is committed; whoever writes
-//! it is in `leader` and `observer`.
+//! it is in `leader` and `observing`.
 //!
 //! ```text
 //!   snapshot 40 ─┐   applied        high watermark       flushed, log end
@@ -8,7 +8,6 @@
 //! ```
 
 use crate::error::{AppendError, ReadError};
-use crate::mending::LogState;
 use crate::snapshot_draft::{SnapshotDraft, WrittenSnapshot};
 use crate::snapshot_pace::SnapshotPace;
 use crate::snapshots::{SNAPSHOT_BYTES_MAX, Snapshots};
@@ -22,6 +21,27 @@ use std::io;
 use std::path::PathBuf;
 use storage::disk::Disk;
 use storage::{Context, Log, StorageError};
+
+/// Whether the log takes records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogState {
+    /// It does.
+    Open,
+    /// The last append has failed for a reason that may pass, and part of it may be in the file.
+    Torn,
+    /// Nobody knows what is on the disk; or the log is closed.
+    Failed,
+}
+
+impl LogState {
+    /// The state that a failure of the disk leaves.
+    pub(crate) fn after(error: &StorageError) -> Self {
+        match error.is_passing() {
+            true => Self::Torn,
+            false => Self::Failed,
+        }
+    }
+}
 
 /// A batch that the leader has written, kept for whoever applies it.
 #[derive(Debug)]

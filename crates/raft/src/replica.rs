@@ -10,11 +10,10 @@
 
 use crate::committed::Committed;
 use crate::damage;
-use crate::error::{AppendError, OpenError, ReadError};
+use crate::error::{AppendError, ReadError};
 use crate::followers::Followers;
-use crate::mending::LogState;
 use crate::observer::{Observer, Timeouts};
-use crate::quorum_log::QuorumLog;
+use crate::quorum_log::{LogState, QuorumLog};
 use crate::snapshot_draft::{SnapshotDraft, WrittenSnapshot};
 use crate::staged::Staged;
 use crate::voter_set::{LocalVoter, VoterSet};
@@ -115,25 +114,12 @@ pub struct OpenedReplica<D: Disk> {
 }
 
 impl<D: Disk> Replica<D> {
-    /// Opens the log of a prepared log directory, or makes it. A torn tail is cut and the rest is
-    /// synced; beside that nothing is written.
-    ///
-    /// Of the log of the one voter all is committed: nobody else could have voted for anything else.
-    /// Of an observer's the newest snapshot is, and what its leader had told an earlier run, until it says more.
-    ///
-    /// # Errors
-    /// When files are damaged beyond what a crash explains, hold what this build does not know, or
-    /// belong to a quorum of others; when the disk fails.
-    pub fn open(disk: D, options: ReplicaOptions) -> Result<OpenedReplica<D>, OpenError> {
-        crate::open::open(disk, options)
-    }
-
     /// What this node is in the quorum.
     pub fn role(&self) -> Role {
         match &self.role {
             RoleState::Leader(_) => Role::Leader,
             RoleState::Voter => Role::Unattached,
-            RoleState::Observer(observer) => match observer.leader_id() {
+            RoleState::Observer(observer) => match observer.leader_id {
                 Some(leader_id) => Role::Observer { leader_id },
                 None => Role::Unattached,
             },

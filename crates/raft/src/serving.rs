@@ -1,5 +1,5 @@
 //! What the leader answers those who follow it: Fetch and FetchSnapshot (KIP-595, KIP-630) without
-//! their encoding. `observer` is the other side.
+//! their encoding. `observing` is the other side.
 //!
 //! ```text
 //!   handle_fetch ── not the leader, or of another epoch ──> error
@@ -259,7 +259,7 @@ impl<D: Disk> Replica<D> {
     pub fn leader_and_epoch(&self) -> LeaderAndEpoch {
         let leader_id = match (&self.role, &self.standing) {
             (RoleState::Leader(_), QuorumMembership::Voter(local)) => Some(local.id),
-            (RoleState::Observer(observer), _) => observer.leader_id(),
+            (RoleState::Observer(observer), _) => observer.leader_id,
             _ => None,
         };
         LeaderAndEpoch {

@@ -2,7 +2,6 @@
 //! Kafka's own dump tool prints it.
 
 use super::Payload;
-use super::segment::text;
 use crate::output::{Cell, Row, json_text};
 use codegen::{Field, FieldType, Message, StructType};
 use data_encoding::BASE64;
@@ -48,6 +47,11 @@ pub(super) fn payload_of(row: Row, is_control: bool, record: &Record<'_>, payloa
         Payload::Offsets => keyed(row, &GROUP_RECORDS, record),
         Payload::Transactions => keyed(row, &TRANSACTION_RECORDS, record),
     }
+}
+
+/// Bytes as text, with replacement characters for what is not UTF-8.
+pub(super) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn control(row: Row, record: &Record<'_>) -> Row {

@@ -1,6 +1,6 @@
 //! Batches and records of a segment or of a metadata snapshot.
 
-use super::payload::payload_of;
+use super::payload::{payload_of, text};
 use super::{Payload, Shown};
 use crate::output::{Cell, Output, Row};
 use record::{Decompressor, Record, RecordBatch, TimestampType};
@@ -125,9 +125,4 @@ fn record_row(batch: &RecordBatch<'_>, record: &Record<'_>, payload: Payload) ->
         .with("valueSize", size(record.value))
         .with("headers", Cell::List(headers));
     payload_of(row, batch.is_control(), record, payload)
-}
-
-/// Bytes as text, with replacement characters for what is not UTF-8.
-pub(super) fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }

@@ -9,6 +9,7 @@
 //! A line with an `offset` is one that `consume` printed: its topic, partition, offset and leader
 //! epoch say where the record was, and it gets new ones.
 
+use super::input_record::{InputRecord, find};
 use super::template::Template;
 use crate::encoding::Encoding;
 use clap::ValueEnum;
@@ -23,16 +24,6 @@ pub(crate) enum InputFormat {
     Text,
     /// A JSON object a line
     Json,
-}
-
-/// What a line says of a record.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct InputRecord {
-    pub(crate) key: Option<Vec<u8>>,
-    pub(crate) value: Option<Vec<u8>>,
-    pub(crate) headers: Vec<(String, Option<Vec<u8>>)>,
-    pub(crate) partition: Option<i32>,
-    pub(crate) timestamp_ms: Option<i64>,
 }
 
 /// How text becomes records.
@@ -134,10 +125,6 @@ impl Rules {
         record.value = decoded(record.value, self.value_encoding)?;
         Ok(record)
     }
-}
-
-pub(super) fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
-    bytes.windows(part.len()).position(|window| window == part)
 }
 
 fn json(line: &[u8], keeps_partitions: bool) -> Result<InputRecord, String> {

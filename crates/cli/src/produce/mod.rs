@@ -5,13 +5,15 @@
 //! ```
 
 mod input;
+mod input_record;
 mod template;
 
 use crate::connect::{ConnectionArguments, Failure, Stdout, pair, run};
 use crate::encoding::Encoding;
 use crate::output::Row;
 use clap::Args;
-use input::{Input, InputFormat, InputRecord, Rules};
+use input::{Input, InputFormat, Rules};
+use input_record::InputRecord;
 use model::ErrorCode;
 use riverrun_client::Error;
 use riverrun_client::producer::{

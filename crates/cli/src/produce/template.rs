@@ -6,7 +6,7 @@
 //!   %k{hex} %v{i64} ...  how bytes are written (see `encoding`)
 //! ```
 
-use super::input::InputRecord;
+use super::input_record::{InputRecord, find};
 use crate::encoding::{Encoding, letter_and_encoding};
 use std::str::FromStr;
 
@@ -102,7 +102,7 @@ impl Template {
                 continue;
             }
             let length = match parts.peek() {
-                Some(Part::Literal(end)) => super::input::find(rest, end)
+                Some(Part::Literal(end)) => find(rest, end)
                     .ok_or_else(|| format!("has no `{}`", String::from_utf8_lossy(end)))?,
                 _ => rest.len(),
             };

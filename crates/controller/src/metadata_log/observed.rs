@@ -13,7 +13,7 @@
 use super::error::{FollowMetadataError, OpenMetadataLogError};
 use super::loader::ImageLoader;
 use super::snapshot_job::SnapshotJob;
-use crate::controller::MetadataChange;
+use crate::metadata_change::MetadataChange;
 use config::server::MetadataLogConfig;
 use metadata::{MetadataDelta, MetadataImage, Voter};
 use model::{BrokerId, MonotonicTime, Now};

@@ -1,13 +1,20 @@
 //! A hosted partition: its state, who is parked, and which answers wait for the high watermark.
 
 use super::log::batch_of;
-use super::{
-    AppendedBatch, CoordinatorLog, TransactionMarker, TransactionalWriter, Unreplayed, append_error,
-};
+use super::{AppendedBatch, CoordinatorLog, TransactionMarker, TransactionalWriter, append_error};
 use crate::group::RecordOrigin;
 use crate::{CoordinatorRecord, Decision, Reply, Token};
 use model::{ErrorCode, MonotonicTime, Now, ProducerId};
 use std::collections::{BTreeMap, VecDeque};
+
+/// A record that cannot be replayed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unreplayed {
+    /// It is left out; the state goes on without what it says.
+    Skipped(String),
+    /// To go on without it would lose what it says.
+    Fatal(String),
+}
 
 /// The replicated state of one partition of a coordinator's topic.
 pub trait CoordinatorShard: Sized {

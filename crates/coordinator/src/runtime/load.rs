@@ -1,6 +1,6 @@
 //! Loading: the whole log of a partition is replayed, in its order, before anybody is answered.
 
-use super::CoordinatorShard;
+use super::{CoordinatorShard, Unreplayed};
 use crate::group::RecordOrigin;
 use model::{Now, ProducerId};
 use record::{Batches, ControlRecord, Decompressor, RecordBatch, TransactionResult};
@@ -52,15 +52,6 @@ pub enum LogEntry<'a> {
         /// Whether its records count.
         is_commit: bool,
     },
-}
-
-/// A record that cannot be replayed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unreplayed {
-    /// It is left out; the state goes on without what it says.
-    Skipped(String),
-    /// To go on without it would lose what it says.
-    Fatal(String),
 }
 
 /// Why a log was not replayed.

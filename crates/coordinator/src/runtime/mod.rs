@@ -30,8 +30,8 @@ mod shards;
 #[cfg(test)]
 mod tests;
 
-pub use hosted::{Asker, CoordinatorShard, HostedPartition, Waiter};
-pub use load::{LoadError, LogEntry, LogReader, Unreplayed, load_shard, replay_log};
+pub use hosted::{Asker, CoordinatorShard, HostedPartition, Unreplayed, Waiter};
+pub use load::{LoadError, LogEntry, LogReader, load_shard, replay_log};
 pub use log::{AppendedBatch, CoordinatorLog, TransactionMarker, TransactionalWriter};
 
 use model::ErrorCode;

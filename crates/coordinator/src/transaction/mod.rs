@@ -32,9 +32,10 @@ pub use peers::{
     is_led_by_others,
 };
 pub use producer::ProducerIdAndEpoch;
+pub use records::ReplayError;
 pub use request::{
     AddPartitions, DecisionContext, DescribedTransaction, EndTransaction, InitProducerId,
     ListTransactions, ListedTransaction, NeedsProducerId, PreparedTransaction, TransactionDecision,
 };
-pub use shard::{ReplayError, TransactionShard};
+pub use shard::TransactionShard;
 pub use state::TransactionState;

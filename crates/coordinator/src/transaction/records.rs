@@ -4,13 +4,31 @@
 //! its fields. Kafka 4.3 writes version 1 from level 1 of the feature `transaction.version` on,
 //! version 0 before.
 
+use super::TransactionState;
 use super::transaction::{Partitions, Transaction};
-use super::{ReplayError, TransactionState};
 use crate::CoordinatorRecord;
 use crate::messages::transaction_log_value::PartitionsSchema;
 use crate::messages::{TransactionLogKey, TransactionLogValue};
-use model::{Message, ProducerEpoch, ProducerId, Reader};
+use model::{DecodeError, Message, ProducerEpoch, ProducerId, Reader};
 use std::sync::Arc;
+
+/// A record is damaged, or of a version to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError {
+    /// The key is not one of its type. Nothing changed.
+    #[error("the key of a transaction record is damaged: {0}")]
+    Key(DecodeError),
+    /// The value is damaged. Its transactional id is forgotten: to end its transaction the way
+    /// that an older record says could contradict what the producer was told.
+    #[error("the value of a transaction record is damaged: {0}")]
+    Value(DecodeError),
+    /// The value has a version that nobody writes yet. Its transactional id is forgotten.
+    #[error("transaction records of version {0} are not known")]
+    Version(i16),
+    /// The value has a state that is in nobody's log. Its transactional id is forgotten.
+    #[error("a transaction record has the unknown state {0}")]
+    State(i8),
+}
 
 /// A record of the log, as far as the coordinator knows its type.
 #[derive(Debug, PartialEq)]

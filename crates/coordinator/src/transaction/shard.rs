@@ -7,35 +7,15 @@
 //!   now and then ─> timed_out, abort_timed_out, expire_ids ─> append ─> replay
 //! ```
 
-use super::records::{self, TransactionRecord};
+use super::records::{self, ReplayError, TransactionRecord};
 use super::transaction::{Partitions, Transaction};
 use super::{
     DecisionContext, PreparedTransaction, ProducerIdAndEpoch, TransactionConfig,
     TransactionDecision, TransactionState,
 };
-use model::{
-    DecodeError, ErrorCode, MonotonicTime, Now, ProducerEpoch, RetentionClock, TopicPartition,
-};
+use model::{ErrorCode, MonotonicTime, Now, ProducerEpoch, RetentionClock, TopicPartition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// A record is damaged, or of a version to come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ReplayError {
-    /// The key is not one of its type. Nothing changed.
-    #[error("the key of a transaction record is damaged: {0}")]
-    Key(DecodeError),
-    /// The value is damaged. Its transactional id is forgotten: to end its transaction the way
-    /// that an older record says could contradict what the producer was told.
-    #[error("the value of a transaction record is damaged: {0}")]
-    Value(DecodeError),
-    /// The value has a version that nobody writes yet. Its transactional id is forgotten.
-    #[error("transaction records of version {0} are not known")]
-    Version(i16),
-    /// The value has a state that is in nobody's log. Its transactional id is forgotten.
-    #[error("a transaction record has the unknown state {0}")]
-    State(i8),
-}
 
 /// The transactional ids of one partition of `__transaction_state`.
 ///

@@ -279,7 +279,7 @@ fn what_could_not_be_flushed_is_not_flushed_later() {
     let disk = new_disk();
     let (mut replica, mut state) = lead(&disk).expect("new");
     stage(&mut replica, &["a"]).expect("fits");
-    replica.log.state = mending::LogState::Torn;
+    replica.log.state = quorum_log::LogState::Torn;
     disk.set_full(true);
     replica.flush(2_000).expect_err("no room to mend it");
     disk.set_full(false);

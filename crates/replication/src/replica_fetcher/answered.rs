@@ -1,8 +1,30 @@
 //! What an answer says of a partition; and why an answer is not taken.
 
-use super::messages::AnsweredAt;
 use crate::partition_key::PartitionKey;
 use model::{DecodeError, ErrorCode, LeaderEpoch};
+
+/// Where an answer has what it says of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct AnsweredAt {
+    pub(super) at: u32,
+    pub(super) records_at: u32,
+    pub(super) records_bytes: u32,
+}
+
+impl AnsweredAt {
+    /// The number of an answer to ListOffsets.
+    pub(super) const fn number(number: u32) -> Self {
+        Self {
+            at: number,
+            records_at: 0,
+            records_bytes: 0,
+        }
+    }
+
+    pub(super) const fn as_number(self) -> usize {
+        self.at as usize
+    }
+}
 
 /// One of the partitions that an answer is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,11 +8,9 @@
 //!   any other error        ──> asked for again after a while
 //! ```
 
-use super::answered::{AnswerError, AnsweredPartition, PartitionOutcome};
+use super::answered::{AnswerError, AnsweredAt, AnsweredPartition, PartitionOutcome};
 use super::followed::{Followed, InSession, Stage};
-use super::messages::{
-    AnswerHead, AnsweredAt, Misread, read_fetch, read_list_offsets, records_at, told_at,
-};
+use super::messages::{AnswerHead, Misread, read_fetch, read_list_offsets, records_at, told_at};
 use super::session::Session;
 use super::step::{Step, StepAction, StepOutcome, StepToken};
 use super::{InFlight, ReplicaFetcher};

@@ -1,6 +1,6 @@
 //! What a fetcher and its leader send each other, encoded: the only file of the crate that knows the wire.
 
-use super::answered::PartitionOutcome;
+use super::answered::{AnsweredAt, PartitionOutcome};
 use super::followed::{Followed, Named, Stage};
 use crate::partition_key::PartitionKey;
 use model::{Array, BrokerEpoch, BrokerId, DecodeError, ErrorCode, Message as _};
@@ -135,29 +135,6 @@ impl FetchMessage<'_> {
 
 /// The number of bytes that stands for an answer without records, which says where the logs differ.
 const DIVERGING: u32 = u32::MAX;
-
-/// Where an answer has what it says of a partition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct AnsweredAt {
-    at: u32,
-    records_at: u32,
-    records_bytes: u32,
-}
-
-impl AnsweredAt {
-    /// The number of an answer to ListOffsets.
-    pub(super) const fn number(number: u32) -> Self {
-        Self {
-            at: number,
-            records_at: 0,
-            records_bytes: 0,
-        }
-    }
-
-    pub(super) const fn as_number(self) -> usize {
-        self.at as usize
-    }
-}
 
 /// What a response says of all of it.
 pub(super) struct AnswerHead {
