@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 /// So long at most, but for one record, clients wait for their turn.
 const REST_AFTER: Duration = Duration::from_millis(50);
 
-/// What a thread may do before it polls or commits again. The clock is looked at after each record: any of them may take
-/// as long as the session of the group allows.
+/// What a thread may do before it polls or commits again. The clock is looked at after each record: any of them may
+/// take as long as the session of the group allows.
 #[derive(Debug)]
 pub(super) struct Pace {
     /// When it is to do so, however many records wait.
