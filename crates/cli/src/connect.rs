@@ -41,7 +41,7 @@ pub(crate) struct ConnectionArguments {
     /// A client setting by Kafka's name, such as client.id=me
     #[arg(short = 'X', long = "set", global = true, value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// Timeout, such as 10s or 500ms
+    /// How long to wait for the cluster, such as 10s or 500ms
     #[arg(long, global = true, default_value = "10s", value_name = "DURATION", value_parser = crate::time::duration_ms)]
     timeout: i64,
     /// Output format: text for people, or json for programs, one object a line
@@ -60,7 +60,15 @@ impl ConnectionArguments {
     /// The settings of a client of this kind: the timeout, those of the profile that this kind knows,
     /// then what `--brokers` and `-X` say.
     pub(crate) fn config<C: Settings + Default>(&self, timeout_keys: &[&str]) -> Result<C, Error> {
-        let set = |config: &mut C, key: &str, value: &str| config.set(key, value);
+        let set = |config: &mut C, key: &str, value: &str| match config.assign(key, value) {
+            Some(outcome) => outcome,
+            None if profiles::is_key(key) => Err(Error::Configuration {
+                key: key.to_owned(),
+                value: value.to_owned(),
+                reason: "this command does not use this setting".to_owned(),
+            }),
+            None => config.set(key, value),
+        };
         self.config_with(C::default(), timeout_keys, set)
     }
 
@@ -231,10 +239,8 @@ fn in_words(error: &Error) -> String {
         return text;
     }
     let text = error.to_string();
-    // A key that is meant is a key.
-    let is_typed_elsewhere =
-        matches!(error, Error::Configuration { .. }) || text.contains("did you mean");
-    if is_typed_elsewhere {
+    // What is wrong with a setting names it as it was typed.
+    if matches!(error, Error::Configuration { .. } | Error::Invalid(_)) {
         return text;
     }
     let text = text.replace("`bootstrap.servers`", "`--brokers`");
@@ -349,6 +355,10 @@ mod tests {
             message: None,
         };
         for (error, expected) in [
+            (
+                Error::Invalid("`bootstrap.servers`: `a` is not `host:port`".to_owned()),
+                "`bootstrap.servers`: `a` is not `host:port`",
+            ),
             (
                 absent("topic `none`", ErrorCode::UnknownTopicOrPartition),
                 "topic `none` does not exist",

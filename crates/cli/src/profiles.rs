@@ -75,6 +75,11 @@ pub(crate) fn check_setting(key: &str, value: &str) -> Result<(), String> {
     })
 }
 
+/// Whether some client has this setting.
+pub(crate) fn is_key(key: &str) -> bool {
+    AnyClient::keys().contains(&key)
+}
+
 /// Refuses what would encrypt or log in.
 ///
 /// # Errors
@@ -271,7 +276,7 @@ impl Profiles {
             match names.is_empty() {
                 true => format!(
                     "no profile `{name}`: `riverrun profile set {name} \
-                     bootstrap.servers=HOST:PORT` makes one"
+                     bootstrap.servers=HOST:PORT` creates it"
                 ),
                 false => format!("no profile `{name}`; there are: {}", names.join(", ")),
             }

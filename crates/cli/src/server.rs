@@ -93,11 +93,14 @@ fn log_to_stderr() -> Loggers {
              holds"
         );
     }
+    let is_coarse = |logger: &&&str| logger.matches('.').count() < 2;
+    let coarse: Vec<&str> = LOGGERS.iter().filter(is_coarse).copied().collect();
     for name in levels.keys().filter(|name| !is_logger(name)) {
         tracing::warn!(
             "`RIVERRUN_LOG={given}`: no logger is named `{name}`; the levels are error, warn, info, \
-             debug, trace and off, the loggers {}",
-            LOGGERS.join(", ")
+             debug, trace and off, the loggers {}, and those below them that `kafka-configs.sh --entity-type \
+             broker-loggers --describe` lists",
+            coarse.join(", ")
         );
     }
     Loggers::new(levels, move |levels| {

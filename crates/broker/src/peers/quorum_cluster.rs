@@ -23,7 +23,7 @@ pub(crate) async fn ask_cluster_id(config: &ServerConfig) -> String {
     let lines = LogRateLimit::once_a_minute();
     tracing::info!(
         controllers = nodes.configured(),
-        "the log directories are new: the quorum is asked which cluster it leads"
+        "the log directories are new: the controllers are asked for the id of their cluster"
     );
     loop {
         if let Some(node) = nodes.next() {
@@ -31,7 +31,11 @@ pub(crate) async fn ask_cluster_id(config: &ServerConfig) -> String {
                 Ok(cluster_id) => return cluster_id,
                 Err(error) => {
                     if let Some(not_logged) = lines.due() {
-                        tracing::warn!(error, not_logged, "no controller has told its cluster yet");
+                        tracing::warn!(
+                            error,
+                            not_logged,
+                            "no controller has told the id of its cluster yet; they are asked again"
+                        );
                     }
                 }
             }
@@ -51,6 +55,9 @@ async fn ask(connections: &PeerConnections, node: &PeerNode) -> Result<String, S
     let read: DescribeClusterResponse<'_> = response.read().map_err(|error| error.to_string())?;
     match ErrorCode::from_code(read.error_code) {
         ErrorCode::None if !read.cluster_id.is_empty() => Ok(read.cluster_id.to_owned()),
-        code => Err(format!("{}: {code}", node.endpoint)),
+        code => Err(format!(
+            "{} refuses with {code}: is it the listener of a controller?",
+            node.endpoint
+        )),
     }
 }

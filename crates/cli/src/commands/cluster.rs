@@ -177,14 +177,15 @@ async fn features(admin: &Admin, mut output: Stdout) -> Result<(), Failure> {
         .into_iter()
         .map(|name| {
             let supported = features.supported.get(name);
+            let finalized = features.finalized.get(name).map(|levels| levels.max);
+            let release = finalized.filter(|_| name == MetadataVersion::FEATURE);
+            let release = release.and_then(MetadataVersion::from_level);
             Row::new()
                 .with("feature", name.as_str())
-                .with(
-                    "finalized",
-                    features.finalized.get(name).map(|levels| levels.max),
-                )
+                .with("finalized", finalized)
                 .with("supportedMin", supported.map(|levels| levels.min))
                 .with("supportedMax", supported.map(|levels| levels.max))
+                .with("release", release.map(MetadataVersion::name))
         })
         .collect();
     output.table(&rows)?;

@@ -36,12 +36,13 @@ enum GroupCommand {
         state: Vec<String>,
     },
     /// Show the offsets, the lag and the members of groups
+    #[command(group(clap::ArgGroup::new("which").required(true).args(["groups", "all"])))]
     Describe {
         /// The groups; a regular expression such as 'bill.*' stands for those that it matches
-        #[arg(required_unless_present = "all", value_name = "GROUP")]
+        #[arg(value_name = "GROUP")]
         groups: Vec<String>,
         /// All groups
-        #[arg(long, conflicts_with = "groups")]
+        #[arg(long)]
         all: bool,
         /// Show members instead of offsets
         #[arg(short, long)]

@@ -64,15 +64,16 @@ enum PartitionCommand {
     /// List ongoing reassignments
     Reassignments,
     /// Elect the preferred leaders of partitions
+    #[command(group(clap::ArgGroup::new("which").required(true).args(["topics", "all"])))]
     Elect {
         /// The topics; a regular expression stands for those that it matches
-        #[arg(value_name = "TOPIC", required_unless_present = "all")]
+        #[arg(value_name = "TOPIC")]
         topics: Vec<String>,
         /// Only these partitions
         #[arg(short, long, value_delimiter = ',', value_name = "PARTITIONS")]
         partitions: Vec<i32>,
         /// Every partition of the cluster
-        #[arg(long, conflicts_with_all = ["topics", "partitions"])]
+        #[arg(long, conflicts_with = "partitions")]
         all: bool,
         /// Unclean election: elect any live replica if none is in sync; acknowledged records may be
         /// lost

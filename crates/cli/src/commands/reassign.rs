@@ -105,7 +105,7 @@ pub(crate) async fn drain(
     if !is_registered && !current.values().any(|on| on.contains(&broker)) {
         let ids: Vec<String> = racks.keys().map(ToString::to_string).collect();
         let text = format!(
-            "broker {broker} is not there and has no replicas; the brokers are {}",
+            "broker {broker} is not in the cluster and has no replicas; the brokers are {}",
             ids.join(", ")
         );
         return Err(Error::Invalid(text).into());
@@ -176,7 +176,7 @@ async fn racks(admin: &Admin, named: &[BrokerId]) -> Result<Racks, Failure> {
         None => {
             let ids: Vec<String> = alive.keys().map(ToString::to_string).collect();
             let text = format!(
-                "broker {id} is not there, or fenced; use some of {}",
+                "broker {id} is not in the cluster, or is fenced; the others are {}",
                 ids.join(", ")
             );
             Err(Failure::Client(Error::Invalid(text)))

@@ -33,12 +33,27 @@ impl fmt::Display for TooFewBrokers {
             replica_count,
             broker_count,
         } = self;
-        write!(
-            f,
-            "{partition} has {replica_count} replicas, and there are {broker_count} brokers for them: add brokers, or \
-             give it fewer replicas with `riverrun partition reassign`"
-        )
+        let (replicas, brokers) = (
+            counted(*replica_count, "replica"),
+            counted(*broker_count, "broker"),
+        );
+        match broker_count {
+            0 => write!(
+                f,
+                "{partition} has {replicas}, and no broker is left: add brokers"
+            ),
+            _ => write!(
+                f,
+                "{partition} has {replicas}, and only {brokers} may have them: add brokers, or reduce the replicas with \
+                 `riverrun partition reassign`"
+            ),
+        }
     }
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{ending}")
 }
 
 /// What is to change so that these brokers alone have the partitions, each as many as the others.
@@ -318,8 +333,15 @@ mod tests {
     fn too_few_brokers_are_told_of() {
         let told = shown(balanced(&assignment("1,2,3"), &racks("1 2")));
         assert!(
-            told.starts_with("t-0 has 3 replicas, and there are 2 brokers"),
+            told.starts_with(
+                "t-0 has 3 replicas, and only 2 brokers may have them: add brokers, or"
+            ),
             "{told}"
+        );
+        let told = shown(drained(&assignment("1"), &Racks::new(), BrokerId(1)));
+        assert_eq!(
+            told,
+            "t-0 has 1 replica, and no broker is left: add brokers"
         );
     }
 

@@ -39,12 +39,13 @@ enum TopicCommand {
         internal: bool,
     },
     /// Show topics with their partitions, offsets and configuration
+    #[command(group(clap::ArgGroup::new("which").required(true).args(["topics", "all"])))]
     Describe {
         /// The topics; a regular expression such as 'or.*' stands for those that it matches
-        #[arg(required_unless_present = "all", value_name = "TOPIC")]
+        #[arg(value_name = "TOPIC")]
         topics: Vec<String>,
         /// All but internal topics
-        #[arg(long, conflicts_with = "topics")]
+        #[arg(long)]
         all: bool,
     },
     /// Increase the number of partitions of topics

@@ -52,6 +52,7 @@ enum TransactionCommand {
     /// Find hanging transactions
     FindHanging {
         /// The topics; all by default
+        #[arg(value_name = "TOPIC")]
         topics: Vec<String>,
         /// Only these partitions
         #[arg(
@@ -308,7 +309,7 @@ async fn fence(admin: &Admin, ids: &[String], mut output: Stdout) -> Result<(), 
     let (fenced, outcome) = succeeded(admin.fence_producers(&ids).await);
     for (id, _) in fenced.iter().filter(|(id, _)| is_new(id)) {
         crate::tell(&format!(
-            "transactional id `{id}` did not exist: it was made"
+            "transactional id `{id}` did not exist: it was created"
         ));
     }
     let rows: Vec<Row> = fenced

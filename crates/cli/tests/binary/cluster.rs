@@ -18,14 +18,14 @@ fn the_cluster_is_described() {
     lab.prints(
         &["cluster", "features"],
         expect![[r#"
-            FEATURE                           FINALIZED  SUPPORTED-MIN  SUPPORTED-MAX
-            eligible.leader.replicas.version  1          0              1
-            group.version                     1          0              1
-            kraft.version                     1          0              1
-            metadata.version                  30         7              30
-            share.version                     1          0              1
-            streams.version                   1          0              1
-            transaction.version               2          0              2
+            FEATURE                           FINALIZED  SUPPORTED-MIN  SUPPORTED-MAX  RELEASE
+            eligible.leader.replicas.version  1          0              1              -
+            group.version                     1          0              1              -
+            kraft.version                     1          0              1              -
+            metadata.version                  30         7              30             4.3-IV0
+            share.version                     1          0              1              -
+            streams.version                   1          0              1              -
+            transaction.version               2          0              2              -
         "#]],
     );
     let produced = lab.run(&["produce", "t"], "1\n");
@@ -68,7 +68,10 @@ fn a_cluster_that_is_not_there_is_named() {
             ][..],
             "check `--brokers`",
         ),
-        (&["topic", "list", "-X", "linger.ms=5"][..], "linger.ms"),
+        (
+            &["topic", "list", "-X", "linger.ms=5"][..],
+            "`linger.ms` = `5`: this command does not use this setting",
+        ),
         (
             &["topic", "list", "--timeout", "5"][..],
             "is not a valid duration",

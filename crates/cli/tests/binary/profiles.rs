@@ -43,7 +43,7 @@ fn a_profile_says_how_to_reach_a_cluster() {
         &file,
         &["profile", "use", "here"],
         expect![[r#"
-        error: no profile `here`: `riverrun profile set here bootstrap.servers=HOST:PORT` makes one
+        error: no profile `here`: `riverrun profile set here bootstrap.servers=HOST:PORT` creates it
     "#]],
     );
     // A consumer's setting is nothing to other commands.
@@ -85,6 +85,13 @@ fn a_profile_says_how_to_reach_a_cluster() {
         &["profile", "set", "here", "bootstrap.server=x:1"],
         expect![[r#"
             error: `bootstrap.server`: there is no such setting; did you mean `bootstrap.servers`?
+        "#]],
+    );
+    check(
+        &file,
+        &["profile", "set", "here", "bootstrap.servers=x"],
+        expect![[r#"
+            error: `bootstrap.servers`: `x` is not `host:port`, such as `localhost:9092`
         "#]],
     );
     let listed = run(&file, &["topic", "list"]);

@@ -44,8 +44,11 @@ fn nobody_is_left_without_a_word() {
         output.status.success()
     };
     for (arguments, expected) in [
+        (&["topic", "describe"][..], "|--all>"),
+        (&["group", "describe"], "|--all>"),
+        (&["partition", "elect"], "|--all>"),
         (
-            &["transaction", "list", "--state", "CompletCommit"][..],
+            &["transaction", "list", "--state", "CompletCommit"],
             "unknown state; use one of Empty, Ongoing, ",
         ),
         (
@@ -77,7 +80,7 @@ fn nobody_is_left_without_a_word() {
     }
     assert!(tells(
         &["transaction", "fence", "nobody"],
-        "transactional id `nobody` did not exist: it was made"
+        "transactional id `nobody` did not exist: it was created"
     ));
     assert!(tells(&["topic", "list"], "no topics"));
     assert!(tells(&["group", "list"], "no groups"));
