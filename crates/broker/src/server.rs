@@ -284,7 +284,9 @@ async fn stop(server: Server) {
             .await
             .is_err()
         {
-            tracing::error!("a disk that does not answer keeps the metadata from being followed");
+            tracing::error!(
+                "a disk does not answer: the last changes of the metadata are not applied"
+            );
         }
     }
     let is_metadata_closed = close_metadata(&server.node).await;

@@ -37,7 +37,7 @@ impl ForeignNodes {
                 %id,
                 %epoch,
                 not_logged,
-                "a node that is no voter would lead the quorum, and does not: this controller votes alone; \
+                "a node that is no voter claims to lead the quorum; this controller votes alone, and goes on to lead: \
                  look at the `controller.quorum.voters` of that node"
             );
         }

@@ -214,7 +214,7 @@ impl Transactions {
     fn by_leader(&self, partitions: Vec<TopicPartition>, this: BrokerId) -> PartitionsByLeader {
         let by_leader = PartitionsByLeader::of(partitions, &self.image(), this);
         for partition in &by_leader.gone {
-            tracing::info!(%partition, "what is deleted needs no transaction marker");
+            tracing::info!(%partition, "a deleted partition needs no transaction marker");
         }
         by_leader
     }

@@ -158,7 +158,7 @@ fn read_without_leftovers<D: Disk>(
         Ok(offsets) => (offsets, false),
         Err(storage::FileError::Storage(error)) => return Err(error),
         Err(error) => {
-            tracing::warn!(%error, "a checkpoint is damaged; what it says is found out again");
+            tracing::warn!(%error, "a checkpoint is damaged; its offsets are determined again");
             (OffsetCheckpoint::new(), true)
         }
     };

@@ -1,4 +1,4 @@
-//! ClosingLogDirs the log directories when the server stops: each on a thread of its own, so that one whose
+//! Closing the log directories when the server stops: each on a thread of its own, so that one whose
 //! disk is stuck keeps no other from its clean-shutdown file.
 //!
 //! ```text

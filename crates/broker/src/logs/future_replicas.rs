@@ -13,7 +13,7 @@
 //! `num.replica.alter.log.dirs.threads` partitions are copied side by side, as many as there are
 //! directories if it is not set, and share `replica.alter.log.dirs.io.max.bytes.per.second`. A
 //! restart goes on with the copies that it finds; a crash between the two renames leaves two logs
-//! that are equal, see `hosting`. A log that is copied is not compacted meanwhile, since the copy
+//! that are equal, see `found_logs`. A log that is copied is not compacted meanwhile, since the copy
 //! may be older than what the cleaner's checkpoint says: each move has a pause of its own, from
 //! before it begins until all of it is done. Of one partition's moves the next one runs when the
 //! one before has ended.
@@ -241,7 +241,7 @@ pub(crate) fn resume(
         }
         _ => {
             let destination = directory.name();
-            tracing::info!(%partition, destination, "a copy begins anew after an unclean shutdown");
+            tracing::info!(%partition, destination, "a copy starts again after an unclean shutdown");
             remove(&path);
             let start = match first_offset(&partition) {
                 Ok(start) => start,
@@ -513,14 +513,14 @@ impl Move {
     fn report(&self, logs: &Logs, error: &MoveError) {
         let partition = &self.partition;
         match error {
-            MoveError::Cancelled => tracing::debug!(%partition, "no longer moved"),
+            MoveError::Cancelled => tracing::debug!(%partition, "the partition is no longer moved"),
             MoveError::Append(AppendError::Storage(failure)) | MoveError::Copy(failure) => {
                 tracing::error!(%partition, %error, "the partition is not moved");
                 logs.report_directory_error(self.destination.name(), failure);
             }
             // The log may be gone.
             _ if self.claim.is_cancelled() => {
-                tracing::debug!(%partition, %error, "no longer moved");
+                tracing::debug!(%partition, %error, "the partition is no longer moved");
             }
             error => tracing::error!(%partition, %error, "the partition is not moved"),
         }

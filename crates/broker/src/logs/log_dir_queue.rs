@@ -13,7 +13,7 @@
 //! new partitions go elsewhere, if they can. After a restart the work is to be done by what the metadata
 //! say.
 //!
-//! What may be asked for any number of times is an [`LogDirTask`]: one that has not begun is not handed over
+//! What may be asked for any number of times is a [`LogDirTask`]: one that has not begun is not handed over
 //! again, so that the queue of a disk that is stuck is as long as there are partitions, and no longer.
 
 use crate::logs::Logs;
@@ -50,8 +50,8 @@ pub(crate) struct LogDirQueue {
 #[derive(Default)]
 struct Queue {
     pieces: VecDeque<(Option<&'static str>, Piece)>,
-    /// The numbers of errands that have not begun, by name.
-    errands: BTreeMap<&'static str, u64>,
+    /// The numbers of tasks that have not begun, by name.
+    tasks: BTreeMap<&'static str, u64>,
     /// Pieces that were ever handed over.
     handed_count: u64,
     /// Those of them that have ended.
@@ -95,20 +95,11 @@ impl<'a> Handed<'a> {
         self
     }
 
-    /// Hands over an errand in log directories.
-    pub(crate) fn errand(
-        mut self,
-        directory_indexes: &BTreeSet<usize>,
-        errand: LogDirTask,
-    ) -> Self {
+    /// Hands over a task in log directories.
+    pub(crate) fn task(mut self, directory_indexes: &BTreeSet<usize>, task: LogDirTask) -> Self {
         for &directory_index in directory_indexes {
-            let piece = move |logs: &Arc<Logs>| (errand.run)(logs, directory_index);
-            let number = hand(
-                self.logs,
-                directory_index,
-                Some(errand.name),
-                Box::new(piece),
-            );
+            let piece = move |logs: &Arc<Logs>| (task.run)(logs, directory_index);
+            let number = hand(self.logs, directory_index, Some(task.name), Box::new(piece));
             self.numbers.push((directory_index, number));
         }
         self
@@ -127,21 +118,16 @@ impl<'a> Handed<'a> {
 }
 
 /// Adds a piece to the queue of a directory, and gives its number there.
-fn hand(
-    logs: &Arc<Logs>,
-    directory_index: usize,
-    errand: Option<&'static str>,
-    piece: Piece,
-) -> u64 {
+fn hand(logs: &Arc<Logs>, directory_index: usize, task: Option<&'static str>, piece: Piece) -> u64 {
     let mut queue = logs.directories[directory_index].work().queue.lock();
-    if let Some(number) = errand.and_then(|errand| queue.errands.get(errand)) {
+    if let Some(number) = task.and_then(|task| queue.tasks.get(task)) {
         return *number;
     }
-    queue.pieces.push_back((errand, piece));
+    queue.pieces.push_back((task, piece));
     queue.handed_count += 1;
     let number = queue.handed_count;
-    if let Some(errand) = errand {
-        queue.errands.insert(errand, number);
+    if let Some(task) = task {
+        queue.tasks.insert(task, number);
     }
     if !std::mem::replace(&mut queue.is_running, true) {
         queue.progress_at = Some(Instant::now());
@@ -196,11 +182,11 @@ impl LogDirQueue {
     fn run(&self, logs: &Arc<Logs>, directory: &str) {
         let mut queue = self.queue.lock();
         let mut may_free = false;
-        while let Some((errand, piece)) = queue.pieces.pop_front() {
-            may_free |= errand.is_none();
+        while let Some((task, piece)) = queue.pieces.pop_front() {
+            may_free |= task.is_none();
             // What is asked for from here on may come too late for this one.
-            if let Some(errand) = errand {
-                queue.errands.remove(errand);
+            if let Some(task) = task {
+                queue.tasks.remove(task);
             }
             drop(queue);
             if catch_unwind(AssertUnwindSafe(|| piece(logs))).is_err() {
@@ -224,7 +210,7 @@ impl LogDirQueue {
         }
         self.changed.notify_all();
         drop(queue);
-        // Logs may have waited for the directory, or for what a piece has removed. An errand frees
+        // Logs may have waited for the directory, or for what a piece has removed. A task frees
         // nothing, and is what who makes logs asks for: each attempt would be the reason for the next.
         if may_free || was_behind {
             logs.create_missing();

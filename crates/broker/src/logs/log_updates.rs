@@ -64,7 +64,7 @@ impl<'a> LogUpdate<'a> {
     }
 
     fn hand(self) -> Handed<'a> {
-        Handed::new(self.logs).errand(&self.directory_indexes, PENDING_LOG_UPDATES)
+        Handed::new(self.logs).task(&self.directory_indexes, PENDING_LOG_UPDATES)
     }
 }
 
@@ -104,7 +104,7 @@ fn take_role(logs: &Logs, topic: &HostedTopic, partition: &Arc<Partition>, is_el
     let role = topic.role(partition.index());
     let led_in = role.leader_epoch().filter(|_| role.is_leader());
     if let Err(error) = partition.take_role(role) {
-        tracing::error!(%partition, %error, "a leader epoch cannot be noted");
+        tracing::error!(%partition, %error, "a leader epoch cannot be written");
         return logs.report_log_error(partition, &error);
     }
     logs.follow(partition);

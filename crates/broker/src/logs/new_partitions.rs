@@ -395,7 +395,7 @@ pub(crate) fn probe(logs: &Arc<Logs>) {
             && !logs.holds_metadata(one)
     });
     let asked = asked.map(|(directory_index, _)| directory_index).collect();
-    Handed::new(logs).errand(&asked, PROBE).wait();
+    Handed::new(logs).task(&asked, PROBE).wait();
 }
 
 /// A file by which a disk is asked; a crash may leave it, and it is nobody's.
@@ -453,7 +453,7 @@ fn make_ready(
     }
     directory.checkpoints().give_up_lost(name);
     if directory.checkpoints().have_leftovers() {
-        let handed = Handed::new(logs).errand(&[directory_index].into(), LEFTOVERS);
+        let handed = Handed::new(logs).task(&[directory_index].into(), LEFTOVERS);
         handed.wait();
     }
     match directory.checkpoints().have_leftovers() {

@@ -134,7 +134,7 @@ pub(crate) fn remove(
     };
     Handed::new(logs)
         .in_each(shares, |logs, leaving| remove_all(logs, &leaving))
-        .errand(&noted, DELETED_OFFSETS)
+        .task(&noted, DELETED_OFFSETS)
         .wait();
 }
 

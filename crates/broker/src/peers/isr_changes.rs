@@ -75,7 +75,7 @@ async fn ask(
     };
     let answered = logs.controller.request(request).await?;
     let answered = answered.map_err(|error| {
-        tracing::warn!(%error, "the controller takes no changes of in-sync replicas from this broker; it is asked again");
+        tracing::warn!(%error, "the controller refuses the changes of in-sync replicas of this broker; it is asked again");
         error.code
     })?;
     let keys = proposals.iter().map(|proposal| proposal.key);
@@ -116,11 +116,11 @@ fn log_answer(partition: &Partition, proposal: &IsrProposal, answer: &IsrAnswer)
     match answer {
         Ok(committed) => {
             let (isr, epoch) = (&committed.isr, committed.partition_epoch);
-            tracing::info!(%partition, ?isr, epoch, "the in-sync replicas are others");
+            tracing::info!(%partition, ?isr, epoch, "the in-sync replicas have changed");
         }
         Err(error) => {
             let isr = &proposal.isr;
-            tracing::info!(%partition, ?isr, %error, "the controller does not take these in-sync replicas");
+            tracing::info!(%partition, ?isr, %error, "the controller refuses this change of in-sync replicas");
         }
     }
 }

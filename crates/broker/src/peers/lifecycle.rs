@@ -275,7 +275,7 @@ impl Life {
         };
         self.status.send_if_modified(|status| {
             if status.state != news.state {
-                tracing::info!(state = ?news.state, "the broker goes on in its life");
+                tracing::info!(state = ?news.state, "the broker's state has changed");
             }
             let is_news = *status != news;
             *status = news;

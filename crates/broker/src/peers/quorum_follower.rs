@@ -299,7 +299,7 @@ impl FollowerThread {
             }
             Err(error) => {
                 if let Some(not_logged) = self.refused.due() {
-                    tracing::error!(%error, not_logged, "what the quorum has sent is not taken");
+                    tracing::error!(%error, not_logged, "an answer of the quorum is not valid; it is asked again");
                 }
             }
         }

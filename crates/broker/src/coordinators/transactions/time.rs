@@ -94,12 +94,15 @@ impl Coordinators {
         });
         match aborted.await {
             Ok(true) => {
-                tracing::info!(transactional_id = &**id, "a transaction is out of time");
+                tracing::info!(
+                    transactional_id = &**id,
+                    "a transaction has timed out and is aborted"
+                );
             }
             Ok(false) => {}
             // The next look finds it again.
             Err(error) => {
-                tracing::warn!(transactional_id = &**id, %error, "cannot be aborted");
+                tracing::warn!(transactional_id = &**id, %error, "a transaction that has timed out cannot be aborted for now");
             }
         }
     }

@@ -314,7 +314,7 @@ impl FetcherTask {
         if let Err(error) = self.machine.handle_response(body, version, monotonic())
             && let Some(not_logged) = self.not_taken.due()
         {
-            tracing::warn!(%leader, fetcher, %error, not_logged, "an answer of the leader of partitions is not taken");
+            tracing::warn!(%leader, fetcher, %error, not_logged, "an answer of the leader of partitions is not valid; it is asked again");
         }
         let mut turn = Turn::begin();
         loop {
@@ -585,14 +585,14 @@ fn tell_of_cut(partition: &Partition, action: &StepAction<'_>, before: &Partitio
     let high_watermark_before = before.high_watermark;
     match action {
         StepAction::RestartAt { .. } => {
-            tracing::warn!(%partition, from, to, "the log begins anew where that of its leader starts");
+            tracing::warn!(%partition, from, to, "the log starts again at the leader's log start offset");
         }
         _ if to < high_watermark_before => tracing::warn!(
             %partition, from, to, high_watermark = high_watermark_before,
-            "the log is cut below what was replicated, as its leader does not have it: that was elected uncleanly"
+            "the log is truncated below its high watermark: its leader, which was elected uncleanly, does not have those records"
         ),
         _ => {
-            tracing::info!(%partition, from, to, "the log is cut where that of its leader goes on otherwise")
+            tracing::info!(%partition, from, to, "the log is truncated to where it agrees with its leader's")
         }
     }
 }
@@ -613,15 +613,15 @@ pub(super) fn report(logs: &Logs, partition: &Partition, error: &FollowError) {
             logs.report_log_error(partition, error);
         }
         FollowError::Read(error) => {
-            tracing::error!(%partition, %error, "a log cannot be cut, and is not followed any more");
+            tracing::error!(%partition, %error, "a log cannot be truncated, and does not follow its leader any more");
         }
         FollowError::Invalid { .. } => {
             if let Some(not_logged) = logs.refused_records_due() {
-                tracing::warn!(%partition, %error, not_logged, "what the leader has sent is asked for again");
+                tracing::warn!(%partition, %error, not_logged, "the leader's records are not valid, and are fetched again");
             }
         }
         FollowError::NotFollower | FollowError::OtherOffset { .. } | FollowError::Offline => {
-            tracing::debug!(%partition, %error, "an answer of a leader is passed by");
+            tracing::debug!(%partition, %error, "an answer of a leader is ignored");
         }
     }
 }
