@@ -88,7 +88,7 @@ impl StateDirectory {
             // Held until the files are gone: no thread opens them meanwhile.
             let lock = File::options().write(true).open(stores.join("lock"));
             if lock.is_ok_and(|lock| lock.try_lock().is_ok() && self.wipe(task).is_ok()) {
-                tracing::info!(%task, "what the task has kept is old, and removed");
+                tracing::info!(%task, "the files of the task are old, and are removed");
                 removed.insert(task);
             }
         }

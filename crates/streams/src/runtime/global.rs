@@ -194,7 +194,7 @@ impl GlobalThread {
             let last = store.borrow().committed_offset(topic, name.partition)?;
             let begin = begins.get(&name).copied().unwrap_or(0);
             if last.is_some_and(|last| last + 1 < begin) {
-                tracing::warn!(partition = %name, begin, "it begins after what the global stores have: they are restored anew");
+                tracing::warn!(partition = %name, begin, "a global topic begins after what the global stores have: they are restored from the beginning");
                 return Ok(true);
             }
         }
@@ -294,7 +294,7 @@ impl GlobalThread {
                 Ok(records) => self.process(records)?,
                 // Brokers that do not answer are waited for, as stream threads do.
                 Err(error) if error.is_retriable() => {
-                    tracing::warn!(%error, "global topics are not read for now");
+                    tracing::warn!(%error, "global topics cannot be read for now");
                 }
                 Err(error) => return Err(client_error(error)),
             }

@@ -18,7 +18,9 @@ pub(super) fn note_kept(setup: &ThreadSetup) {
         match kept(setup, task) {
             Ok(0) => {}
             Ok(offset_sum) => setup.registry.release(task, offset_sum),
-            Err(error) => tracing::info!(%task, %error, "its stores cannot be read"),
+            Err(error) => {
+                tracing::info!(%task, %error, "the stores that a task has on disk cannot be read")
+            }
         }
     }
 }

@@ -127,7 +127,7 @@ impl StreamsAssignor {
                 Some(sums)
             }
             Err(error) => {
-                tracing::warn!(%error, "where changelogs end is unknown: tasks stay where they run");
+                tracing::warn!(%error, "the ends of changelogs are unknown: tasks stay where they run");
                 None
             }
         }
@@ -250,7 +250,7 @@ impl PartitionAssignor for StreamsAssignor {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "what the leader has told cannot be read");
+                tracing::warn!(%error, "the assignment of the group's leader cannot be read");
                 Told {
                     error: AssignmentError::Assignment,
                     ..Told::default()

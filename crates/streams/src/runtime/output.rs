@@ -74,7 +74,7 @@ impl DeliveryObserver for Acknowledged {
                 error: failed.error,
             }),
             Err(error) => {
-                tracing::error!(%error, cause = %failed.error, "a note beside a record cannot be read");
+                tracing::error!(%error, cause = %failed.error, "a record could not be written, and what was noted of it cannot be read");
                 told.has_lost_track = true;
             }
         }

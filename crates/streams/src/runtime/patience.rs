@@ -4,7 +4,7 @@ use super::kafka_streams::client_error;
 use crate::error::StreamsError;
 use std::time::{Duration, Instant};
 
-/// How long something may fail before it ends the thread. Each success begins anew.
+/// How long calls to brokers may fail before they end the thread. Each success starts the time again.
 #[derive(Debug)]
 pub(super) struct Patience {
     timeout: Duration,
@@ -19,15 +19,15 @@ impl Patience {
         }
     }
 
-    /// It went well.
+    /// A call has succeeded.
     pub(super) const fn reset(&mut self) {
         self.failing_since = None;
     }
 
-    /// It has failed; it may be tried again if this is no error.
+    /// A call has failed. It may be tried again if this returns no error.
     ///
     /// # Errors
-    /// `error`, if it does not pass by itself or has lasted too long.
+    /// `error`, if it is not retriable or calls have failed for too long.
     pub(super) fn bear(
         &mut self,
         error: riverrun_client::Error,
@@ -38,21 +38,21 @@ impl Patience {
         if !error.is_retriable() || is_over {
             return Err(client_error(error));
         }
-        tracing::warn!(%error, "it is tried again until `task.timeout.ms`");
+        tracing::warn!(%error, "brokers do not answer; the thread tries again for `task.timeout.ms`");
         Ok(())
     }
 }
 
-/// Whether something goes on that is to get to an end.
+/// Whether something that is to reach an end makes progress.
 #[derive(Debug)]
 pub(super) struct Progress {
     timeout: Duration,
-    /// Where it stood last, and since when.
+    /// How many parts were not at their ends, their places summed up, and since when that has not changed.
     stands: Option<(usize, i64, Instant)>,
 }
 
 impl Progress {
-    /// It may stand still for as long.
+    /// Without progress for so long it is stuck.
     pub(super) const fn new(timeout_ms: u64) -> Self {
         Self {
             timeout: Duration::from_millis(timeout_ms),
@@ -60,7 +60,7 @@ impl Progress {
         }
     }
 
-    /// So many parts are not at their ends now, and stand at these places, summed up. Whether it stands still for too
+    /// So many parts are not at their ends now, and their places add up to `place`. Whether nothing has changed for too
     /// long.
     pub(super) fn is_stuck(&mut self, (parts, place): (usize, i64), now: Instant) -> bool {
         match self.stands {
@@ -89,15 +89,15 @@ pub(super) struct MissingTopics {
 }
 
 impl MissingTopics {
-    /// It knows all.
+    /// It knows all of them.
     pub(super) const fn found(&mut self) {
         self.since = None;
     }
 
-    /// It misses some. After how many ms another rebalance is to look.
+    /// It does not know some of them. After how many ms another rebalance is to look again.
     ///
     /// # Errors
-    /// It has missed them for too long.
+    /// It has not known them for too long.
     pub(super) fn bear(&mut self, now: Instant) -> Result<i64, StreamsError> {
         let since = *self.since.get_or_insert(now);
         if now.saturating_duration_since(since) >= MISSING_FOR {

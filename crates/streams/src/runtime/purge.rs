@@ -60,7 +60,9 @@ impl Purge {
             for (partition, deleted) in admin.delete_records(&before).await {
                 match deleted {
                     Ok(begin_offset) => tracing::debug!(%partition, begin_offset, "purged"),
-                    Err(error) => tracing::info!(%partition, %error, "cannot purge it now"),
+                    Err(error) => {
+                        tracing::info!(%partition, %error, "a repartition topic cannot be purged for now")
+                    }
                 }
             }
         }));

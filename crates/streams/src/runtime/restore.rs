@@ -205,7 +205,7 @@ impl Restorer {
                 let store = restoring.store.borrow();
                 self.listener
                     .on_restore_end(partition, store.name(), restoring.restored_count);
-                tracing::info!(changelog = %partition, "restored up to its end");
+                tracing::info!(changelog = %partition, "a store is restored up to the end of its changelog");
             }
         }
         if done.is_empty() {
@@ -323,7 +323,7 @@ pub(super) fn begin_anew<T>(
     task: T,
     stores: impl FnOnce(&T) -> &BTreeMap<Arc<str>, Rc<RefCell<dyn StateStore>>>,
 ) -> Result<(), StreamsError> {
-    tracing::warn!(task = %task_id, "a changelog begins after what its store has, or ends before: the stores are restored anew");
+    tracing::warn!(task = %task_id, "a changelog begins after what its store has, or ends before: the stores are restored from the beginning");
     setup.registry.note(task_id, 0);
     let has_changelog = |name: &Arc<str>| changelog_of(setup, name).is_some();
     let stores = stores(&task);
@@ -348,7 +348,7 @@ pub(super) fn begin_anew<T>(
 pub(super) fn unread(error: Error) -> Result<(), StreamsError> {
     match error {
         error if error.is_retriable() => {
-            tracing::warn!(%error, "changelogs are not read for now");
+            tracing::warn!(%error, "changelogs cannot be read for now");
             Ok(())
         }
         error @ Error::Refused {

@@ -265,7 +265,11 @@ impl GroupStatus {
                 }
                 StreamsStatusCode::ShutdownApplication => standing.shuts_down = true,
                 StreamsStatusCode::StaleTopology | StreamsStatusCode::Other(_) => {
-                    tracing::info!(?code, detail, "the coordinator says");
+                    tracing::info!(
+                        ?code,
+                        detail,
+                        "the coordinator tells the state of the group"
+                    );
                 }
             }
         }

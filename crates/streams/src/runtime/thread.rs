@@ -160,7 +160,7 @@ impl StreamThread {
             let mut thread = match Self::open(&setup).await {
                 Ok(thread) => thread,
                 Err(error) if setup.is_ending() => {
-                    tracing::warn!(%error, "the thread ends before it has begun");
+                    tracing::warn!(%error, "the thread ends before it has started");
                     return;
                 }
                 Err(error) => return fail(error),
@@ -172,7 +172,9 @@ impl StreamThread {
                 Err(error @ (StreamsError::TaskMigrated(_) | StreamsError::TaskCorrupted(_))) => {
                     let begins_again = !setup.is_ending();
                     match begins_again {
-                        true => tracing::warn!(%error, "the thread begins again"),
+                        true => {
+                            tracing::warn!(%error, "what was not committed is given up, and the thread starts again")
+                        }
                         false => tracing::warn!(%error, "what was not committed is given up"),
                     }
                     begins_again
@@ -402,7 +404,7 @@ impl StreamThread {
         match polled {
             Ok(records) => records.into_owned().map_err(client_error),
             Err(error) if error.is_retriable() || is_rebalancing(&error) => {
-                tracing::warn!(%error, "no records yet");
+                tracing::warn!(%error, "no records could be read; the thread polls again");
                 Ok(Vec::new())
             }
             Err(error) => Err(client_error(error)),
@@ -484,7 +486,7 @@ fn membership(setup: &ThreadSetup) -> consumer::GroupMembershipOperation {
         Some(GroupMembershipOperation::RemainInGroup)
             if setup.config.group_protocol == GroupProtocol::Streams =>
         {
-            tracing::info!("the thread leaves its group, which is a streams group");
+            tracing::info!("the thread leaves its group: members of streams groups cannot remain");
             Operation::Default
         }
         Some(GroupMembershipOperation::RemainInGroup) => Operation::RemainInGroup,
@@ -510,7 +512,7 @@ fn note_unclosed(setup: &ThreadSetup, closed: Result<(), StreamsError>) {
     match closed {
         Ok(()) => {}
         Err(error @ StreamsError::TaskMigrated(_)) => {
-            tracing::warn!(%error, "what was not committed is processed by others");
+            tracing::warn!(%error, "what was not committed is processed by other instances");
         }
         Err(error) => {
             tracing::error!(%error, "the thread could not commit or close what it had");

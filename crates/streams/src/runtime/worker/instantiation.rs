@@ -80,7 +80,7 @@ impl Worker {
                 if error.store_fault().is_some_and(StoreFault::is_of_files)
                     && self.can_restore(subtopology) =>
             {
-                tracing::warn!(task = %task_id, %error, "its stores are restored from the beginning");
+                tracing::warn!(task = %task_id, %error, "the stores of the task are restored from the beginning");
                 directory.wipe(task_id)?;
                 instantiate()?
             }
@@ -93,7 +93,7 @@ impl Worker {
         if !(self.output.is_transactional() && was_left_open) {
             return Ok(built);
         }
-        tracing::warn!(task = %task_id, "its stores were not closed in order: they are restored from the beginning");
+        tracing::warn!(task = %task_id, "the stores of the task were not closed in order: they are restored from the beginning");
         drop(built);
         directory.wipe(task_id)?;
         instantiate()

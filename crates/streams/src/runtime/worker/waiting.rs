@@ -55,7 +55,7 @@ impl Worker {
                 Some(promoted) => promoted,
                 None => match self.build(task_id) {
                     Err(error) if is_locked(&error) => {
-                        tracing::info!(task = %task_id, "its stores are still open in another thread");
+                        tracing::info!(task = %task_id, "the task waits: another thread still has its stores open");
                         continue;
                     }
                     built => (built?, BTreeMap::new()),
