@@ -21,7 +21,7 @@ pub(crate) struct Options {
     /// `abused`, `cluster` and `streams` unless one is given
     #[arg(value_name = "SCENARIO")]
     names: Vec<String>,
-    /// Two rounds of short windows, for development: some 3 minutes
+    /// Two rounds of short windows, for development: some 5 minutes
     #[arg(long)]
     pub(super) quick: bool,
     /// How many times each server is started and measured in turn [default: 5]

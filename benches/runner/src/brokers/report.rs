@@ -224,7 +224,7 @@ impl Report {
         format!(
             "# {}\n\n{}\n{}\n\nNumbers are means \
              over {} rounds with half the width of their 95 % confidence interval. Ratios are \
-             geometric means over the rounds, with their interval; one that holds 1 is \
+             geometric means over the rounds, with their interval; one that contains 1 is \
              inconclusive, and so is a goal within its interval.\n\n## In short\n\n{}\n{charts}{}",
             match self.name {
                 CLUSTER => "Three brokers: riverrun and Apache Kafka",

@@ -11,7 +11,7 @@ fn commands() -> Vec<String> {
     let lines = readme.lines();
     let block = lines
         .skip_while(|line| !line.starts_with("The same binary talks to clusters"))
-        .take_while(|line| !line.starts_with("Each prints tables"));
+        .take_while(|line| !line.starts_with("Each command prints tables"));
     let commands = block.filter_map(|line| line.strip_prefix("    "));
     commands.map(str::to_owned).collect()
 }
