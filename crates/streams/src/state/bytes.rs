@@ -1,15 +1,19 @@
 //! Ordered maps of bytes, in memory and on disk: what every state store stands on.
 //!
 //! A store asks its [`Backend`] for one [`ByteMap`], or for one a segment. Values are borrowed from where they are:
-//! nothing is copied to be read. On disk the rows and the offsets of the changelog go through one journal, in order;
-//! so offsets that are found after a crash never promise rows that are not there.
+//! nothing is copied to be read. On disk rows wait in memory until offsets of the changelog are to be noted. Then a few
+//! go through one journal with the offsets, in order, and many into a table that is on the disk before them; so offsets
+//! that are found after a crash never promise rows that are not there.
 
+mod budget;
 mod disk;
 mod family;
+mod hashed_rows;
 mod memory;
 mod merge;
 mod restored_rows;
 mod task_database;
+mod write_buffer;
 
 pub(crate) use disk::{DiskBackend, Families, OlderFamily};
 pub(crate) use memory::MemoryBackend;
@@ -91,14 +95,13 @@ pub(crate) trait ByteMap: Send + 'static {
     /// The value of `key`.
     fn get(&self, key: &[u8]) -> Result<Option<Stored<'_>>, StoreFault>;
 
-    /// Sets the value of `key`.
+    /// Sets the value of `key`. It may be written later.
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreFault>;
 
-    /// Removes `key`.
+    /// Removes `key`, as `put`.
     fn delete(&mut self, key: &[u8]) -> Result<(), StoreFault>;
 
-    /// Takes a row of a changelog: as `put` or `delete`. It may be written later, when the map is asked for
-    /// something else.
+    /// Takes a row of a changelog: as `put` or `delete`.
     fn restore(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreFault> {
         match value {
             Some(value) => self.put(key, value),
@@ -106,8 +109,8 @@ pub(crate) trait ByteMap: Send + 'static {
         }
     }
 
-    /// Writes the rows that were restored: before it is noted that they are there.
-    fn finish_restore(&mut self) -> Result<(), StoreFault> {
+    /// Writes the rows that wait: before it is noted that they are there.
+    fn flush(&mut self) -> Result<(), StoreFault> {
         Ok(())
     }
 
@@ -140,8 +143,7 @@ pub(crate) trait Backend: Send + 'static {
     /// Whether rows outlive the process.
     fn is_persistent(&self) -> bool;
 
-    /// Notes what is in the store: every row that was put before is there whenever these offsets are, and every
-    /// restored one that was finished. No offsets forget those that were noted, and give the rows up: who opens the
+    /// Notes what is in the store: every row that was flushed before is there whenever these offsets are. No offsets forget those that were noted, and give the rows up: who opens the
     /// store next finds none.
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault>;
 

@@ -62,7 +62,7 @@ impl<B: Backend> ByteStore for KeyValueRows<B> {
     }
 
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault> {
-        self.map.finish_restore()?;
+        self.map.flush()?;
         self.backend.commit(offsets)
     }
 
@@ -75,7 +75,7 @@ impl<B: Backend> ByteStore for KeyValueRows<B> {
     }
 
     fn close(&mut self) -> Result<(), StoreFault> {
-        self.map.finish_restore()?;
+        self.map.flush()?;
         self.backend.close()
     }
 }

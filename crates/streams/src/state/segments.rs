@@ -198,16 +198,16 @@ impl<B: Backend> Segments<B> {
         map.restore(key, value)?;
         self.restored_bytes += key.len() + value.map_or(0, <[u8]>::len);
         match self.restored_bytes > RESTORED_BYTES {
-            true => self.finish_restore(),
+            true => self.flush(),
             false => Ok(()),
         }
     }
 
-    /// Every segment has the rows that were restored.
-    pub(crate) fn finish_restore(&mut self) -> Result<(), StoreFault> {
+    /// Every segment writes the rows that wait.
+    pub(crate) fn flush(&mut self) -> Result<(), StoreFault> {
         self.restored_bytes = 0;
         let mut maps = self.open.values_mut();
-        maps.try_for_each(ByteMap::finish_restore)
+        maps.try_for_each(ByteMap::flush)
     }
 
     pub(crate) fn maps(&self) -> impl Iterator<Item = &B::Map> {

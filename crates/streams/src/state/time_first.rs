@@ -210,6 +210,7 @@ impl<B: Backend> ByteStore for TimeFirstRows<B> {
     }
 
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault> {
+        self.segments.flush()?;
         self.segments.backend_mut().commit(offsets)
     }
 
@@ -222,6 +223,7 @@ impl<B: Backend> ByteStore for TimeFirstRows<B> {
     }
 
     fn close(&mut self) -> Result<(), StoreFault> {
+        self.segments.flush()?;
         self.segments.backend_mut().close()
     }
 }

@@ -405,6 +405,7 @@ impl<B: Backend> VersionedBytes for VersionedRows<B> {
     }
 
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault> {
+        self.map.flush()?;
         self.backend.commit(offsets)
     }
 
@@ -417,6 +418,7 @@ impl<B: Backend> VersionedBytes for VersionedRows<B> {
     }
 
     fn close(&mut self) -> Result<(), StoreFault> {
+        self.map.flush()?;
         self.backend.close()
     }
 }

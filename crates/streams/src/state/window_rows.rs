@@ -181,7 +181,7 @@ impl<B: Backend> ByteStore for WindowRows<B> {
     }
 
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault> {
-        self.segments.finish_restore()?;
+        self.segments.flush()?;
         self.segments.backend_mut().commit(offsets)
     }
 
@@ -194,7 +194,7 @@ impl<B: Backend> ByteStore for WindowRows<B> {
     }
 
     fn close(&mut self) -> Result<(), StoreFault> {
-        self.segments.finish_restore()?;
+        self.segments.flush()?;
         self.segments.backend_mut().close()
     }
 }

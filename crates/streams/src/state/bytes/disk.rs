@@ -3,10 +3,11 @@
 //! Rows that an older version of the application left in an older format stay in the family of that format. They are
 //! converted as they are read, move to the new family when they are read by key, and go when they are written.
 
-use super::family::Family;
+use super::family::{Family, check_key};
 use super::merge::{Hiding, merge};
 use super::restored_rows::RestoredRows;
 use super::task_database::{TaskDatabase, guarded};
+use super::write_buffer::WriteBuffer;
 use super::{Backend, Bounds, ByteMap, ByteString, Direction, Offsets, Rows, Stored, is_empty};
 use crate::state::fault::StoreFault;
 use fjall::Keyspace;
@@ -184,6 +185,7 @@ impl Backend for DiskBackend {
             newest: Family::open(&self.database, newest)?,
             older,
             restored: RefCell::default(),
+            buffer: WriteBuffer::default(),
             unpaced_bytes: 0,
         })
     }
@@ -255,6 +257,8 @@ pub(crate) struct DiskMap {
     older: Vec<(Family, &'static [u8])>,
     /// What came of the changelog and is not in `newest` yet.
     restored: RefCell<RestoredRows>,
+    /// What was put later than that, if there are no rows of older formats.
+    buffer: WriteBuffer,
     unpaced_bytes: usize,
 }
 
@@ -268,15 +272,35 @@ impl DiskMap {
         if restored.is_empty() {
             return Ok(());
         }
-        if restored.size_bytes() >= TABLE_BYTES && self.older.is_empty() {
-            self.newest.wait_for_tables()?;
-            self.newest.ingest(restored.sorted())?;
-        } else {
-            for (key, value) in restored.sorted() {
-                self.write(key, value)?;
-            }
-        }
+        self.write_all(restored.size_bytes(), restored.sorted())?;
         restored.clear();
+        Ok(())
+    }
+
+    /// Writes what waits in the buffer.
+    fn write_buffered(&mut self) -> Result<(), StoreFault> {
+        let waiting_bytes = self.buffer.waiting_bytes();
+        if waiting_bytes > 0 {
+            self.write_all(waiting_bytes, self.buffer.waiting())?;
+            self.buffer.note_written();
+            self.pace(waiting_bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Writes rows, which come by key: many as a table.
+    fn write_all<'a>(
+        &self,
+        size_bytes: usize,
+        rows: impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)>,
+    ) -> Result<(), StoreFault> {
+        if size_bytes >= TABLE_BYTES && self.older.is_empty() {
+            self.newest.wait_for_tables()?;
+            return self.newest.ingest(rows);
+        }
+        for (key, value) in rows {
+            self.write(key, value)?;
+        }
         Ok(())
     }
 
@@ -287,6 +311,22 @@ impl DiskMap {
         }
         for (older, _) in &self.older {
             older.remove(key)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a row, which may wait.
+    fn take(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreFault> {
+        self.write_restored()?;
+        if !self.older.is_empty() {
+            self.write(key, value)?;
+            return self.pace(key.len() + value.map_or(0, <[u8]>::len));
+        }
+        check_key(key)?;
+        self.buffer.put(key, value)?;
+        if self.buffer.is_full() {
+            self.write_buffered()?;
+            self.buffer.clear();
         }
         Ok(())
     }
@@ -305,6 +345,9 @@ impl DiskMap {
 impl ByteMap for DiskMap {
     fn get(&self, key: &[u8]) -> Result<Option<Stored<'_>>, StoreFault> {
         self.write_restored()?;
+        if let Some(value) = self.buffer.get(key) {
+            return Ok(value.map(Stored::Borrowed));
+        }
         if let Some(value) = self.newest.get(key)? {
             return Ok(Some(Stored::Shared(value)));
         }
@@ -320,18 +363,18 @@ impl ByteMap for DiskMap {
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreFault> {
-        self.write_restored()?;
-        self.write(key, Some(value))?;
-        self.pace(key.len() + value.len())
+        self.take(key, Some(value))
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<(), StoreFault> {
-        self.write_restored()?;
-        self.write(key, None)?;
-        self.pace(key.len())
+        self.take(key, None)
     }
 
     fn restore(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreFault> {
+        if !self.buffer.is_empty() {
+            self.write_buffered()?;
+            self.buffer.free();
+        }
         let row_bytes = key.len() + value.map_or(0, <[u8]>::len);
         if !self.restored.get_mut().has_room(row_bytes) {
             self.write_restored()?;
@@ -343,10 +386,18 @@ impl ByteMap for DiskMap {
         self.write(key, value)
     }
 
-    fn finish_restore(&mut self) -> Result<(), StoreFault> {
+    fn flush(&mut self) -> Result<(), StoreFault> {
         self.write_restored()?;
         self.restored = RefCell::default();
-        Ok(())
+        if self.buffer.waiting_count() == 0 {
+            // Nobody writes here any more.
+            self.buffer.free();
+        }
+        self.write_buffered()
+    }
+
+    fn prepare_scan(&mut self) {
+        self.buffer.prepare_scan();
     }
 
     fn scan(&self, bounds: &Bounds<'_>, direction: Direction) -> Rows<'_> {
@@ -357,6 +408,14 @@ impl ByteMap for DiskMap {
             return Box::new(std::iter::once(Err(fault)));
         }
         let mut rows = self.newest.scan(bounds, direction, |value| value);
+        if !self.buffer.is_empty() {
+            rows = merge(
+                self.buffer.scan(bounds, direction),
+                rows,
+                direction,
+                <[u8]>::cmp,
+            );
+        }
         for (older, prefix) in &self.older {
             rows = merge(
                 rows.map(|row| row.map(|(key, value)| -> Hiding<'_> { (key, Some(value)) })),
@@ -370,10 +429,11 @@ impl ByteMap for DiskMap {
 
     fn approximate_count(&self) -> u64 {
         let older = self.older.iter().map(|(older, _)| older);
-        std::iter::once(&self.newest)
+        let written: u64 = std::iter::once(&self.newest)
             .chain(older)
             .map(Family::approximate_count)
-            .sum()
+            .sum();
+        written + self.buffer.waiting_count() as u64
     }
 }
 

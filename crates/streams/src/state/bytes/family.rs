@@ -13,6 +13,17 @@ use std::cell::OnceCell;
 const EMPTY: &str = "/empty";
 const MAX_KEY_BYTES: usize = u16::MAX as usize;
 
+/// Whether there is room for a key.
+pub(super) fn check_key(key: &[u8]) -> Result<(), StoreFault> {
+    match key.len() <= MAX_KEY_BYTES {
+        true => Ok(()),
+        false => Err(StoreFault::Misuse(format!(
+            "a key has {} bytes, and a store on disk has room for {MAX_KEY_BYTES}; keep this one in memory",
+            key.len()
+        ))),
+    }
+}
+
 /// The rows of one format.
 pub(super) struct Family {
     name: String,
@@ -66,12 +77,7 @@ impl Family {
         key: &[u8],
         value: impl Into<ByteString>,
     ) -> Result<(), StoreFault> {
-        if key.len() > MAX_KEY_BYTES {
-            return Err(StoreFault::Misuse(format!(
-                "a key has {} bytes, and a store on disk has room for {MAX_KEY_BYTES}; keep this one in memory",
-                key.len()
-            )));
-        }
+        check_key(key)?;
         if !key.is_empty() {
             return guarded(|| self.rows.insert(key, value));
         }

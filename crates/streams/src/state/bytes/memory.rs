@@ -1,156 +1,45 @@
-//! Maps in memory: rows are found by a hash of their key, and sorted while somebody asks for ranges. Short keys and
-//! values need no memory of their own.
+//! Maps in memory.
 
-use super::{
-    Backend, Bounds, ByteMap, ByteString, Direction, Offsets, Row, Rows, Stored, contains, is_empty,
-};
+use super::hashed_rows::HashedRows;
+use super::{Backend, Bounds, ByteMap, ByteString, Direction, Offsets, Rows, Stored};
 use crate::state::fault::StoreFault;
-use hashbrown::HashTable;
-use std::collections::BTreeMap;
-use xxhash_rust::xxh3::xxh3_64;
-
-/// A sorted view is dropped when so many keys came or went since somebody used it, and twice as many as it has.
-const UNUSED_CHANGES: usize = 1024;
 
 #[derive(Default)]
 pub(crate) struct MemoryMap {
-    rows: Vec<(ByteString, ByteString)>,
-    /// Where in `rows` a key is.
-    index: HashTable<u32>,
-    /// The same by key.
-    sorted: Option<BTreeMap<ByteString, u32>>,
-    changes_since_scan: usize,
-}
-
-impl MemoryMap {
-    fn find(&self, key: &[u8]) -> Option<usize> {
-        let place = self
-            .index
-            .find(xxh3_64(key), |place| *self.rows[*place as usize].0 == *key)?;
-        Some(*place as usize)
-    }
-
-    fn count_change(&mut self) {
-        self.changes_since_scan += 1;
-        if self.changes_since_scan > UNUSED_CHANGES + 2 * self.rows.len() {
-            self.sorted = None;
-        }
-    }
-
-    fn row(&self, place: u32) -> Row<'_> {
-        let (key, value) = &self.rows[place as usize];
-        (Stored::Borrowed(key), Stored::Borrowed(value))
-    }
-
-    /// Notes that the row of `from` is at `to` now.
-    fn relocate(&mut self, from: usize, to: u32) {
-        let key = &self.rows[to as usize].0;
-        let from = u32::try_from(from).expect("places are below 2^32");
-        if let Some(place) = self.index.find_mut(xxh3_64(key), |place| *place == from) {
-            *place = to;
-        }
-        if let Some(sorted) = &mut self.sorted
-            && let Some(place) = sorted.get_mut(key)
-        {
-            *place = to;
-        }
-    }
+    rows: HashedRows<ByteString>,
 }
 
 impl ByteMap for MemoryMap {
     fn get(&self, key: &[u8]) -> Result<Option<Stored<'_>>, StoreFault> {
-        let place = self.find(key);
-        Ok(place.map(|place| Stored::Borrowed(&self.rows[place].1)))
+        Ok(self.rows.get(key).map(Stored::Borrowed))
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreFault> {
-        if let Some(place) = self.find(key) {
-            self.rows[place].1 = value.into();
-            return Ok(());
+        match self.rows.get_mut(key) {
+            Some(there) => {
+                *there = value.into();
+                Ok(())
+            }
+            None => self.rows.add(key, value.into()),
         }
-        let place = u32::try_from(self.rows.len()).map_err(|_| {
-            StoreFault::Misuse("a map in memory holds 2^32 rows at most".to_owned())
-        })?;
-        let key = ByteString::from(key);
-        let hash = xxh3_64(&key);
-        if let Some(sorted) = &mut self.sorted {
-            sorted.insert(key.clone(), place);
-        }
-        self.rows.push((key, value.into()));
-        let rows = &self.rows;
-        let rehash = |place: &u32| xxh3_64(&rows[*place as usize].0);
-        self.index.insert_unique(hash, place, rehash);
-        self.count_change();
-        Ok(())
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<(), StoreFault> {
-        let rows = &self.rows;
-        let entry = self
-            .index
-            .find_entry(xxh3_64(key), |place| *rows[*place as usize].0 == *key);
-        let Ok(entry) = entry else {
-            return Ok(());
-        };
-        let (place, _) = entry.remove();
-        if let Some(sorted) = &mut self.sorted {
-            sorted.remove(key);
-        }
-        // The last row takes the place of the one that goes.
-        self.rows.swap_remove(place as usize);
-        if (place as usize) < self.rows.len() {
-            self.relocate(self.rows.len(), place);
-        }
-        self.count_change();
+        self.rows.remove(key);
         Ok(())
     }
 
     fn prepare_scan(&mut self) {
-        self.changes_since_scan = 0;
-        if self.sorted.is_none() {
-            let rows = self.rows.iter().zip(0..);
-            self.sorted = Some(rows.map(|((key, _), place)| (key.clone(), place)).collect());
-        }
+        self.rows.prepare_scan();
     }
 
     fn scan(&self, bounds: &Bounds<'_>, direction: Direction) -> Rows<'_> {
-        if is_empty(bounds) {
-            return Box::new(std::iter::empty());
-        }
-        let Some(sorted) = &self.sorted else {
-            return self.scan_unsorted(bounds, direction);
-        };
-        let rows = sorted
-            .range::<[u8], _>(*bounds)
-            .map(|(_, place)| Ok(self.row(*place)));
-        match direction {
-            Direction::Forward => Box::new(rows),
-            Direction::Backward => Box::new(rows.rev()),
-        }
+        let rows = self.rows.scan(bounds, direction);
+        Box::new(rows.map(|(key, value)| Ok((Stored::Borrowed(key), Stored::Borrowed(value)))))
     }
 
     fn approximate_count(&self) -> u64 {
         self.rows.len() as u64
-    }
-}
-
-impl MemoryMap {
-    /// For who scans once.
-    fn scan_unsorted(&self, bounds: &Bounds<'_>, direction: Direction) -> Rows<'_> {
-        let mut places: Vec<u32> = (0..)
-            .zip(&self.rows)
-            .filter(|(_, (key, _))| contains(bounds, key))
-            .map(|(place, _)| place)
-            .collect();
-        places.sort_unstable_by(|left, right| {
-            self.rows[*left as usize]
-                .0
-                .cmp(&self.rows[*right as usize].0)
-        });
-        if direction == Direction::Backward {
-            places.reverse();
-        }
-        Box::new(places.into_iter().map(|place| Ok(self.row(place))))
     }
 }
 
@@ -198,6 +87,7 @@ impl Backend for MemoryBackend {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::BTreeMap;
     use std::ops::Bound;
 
     proptest! {
@@ -216,7 +106,7 @@ mod tests {
                     map.prepare_scan();
                 }
                 if forgets_at == index {
-                    map.sorted = None;
+                    map.rows.forget_order();
                 }
                 match value {
                     Some(value) => {
@@ -250,7 +140,7 @@ mod tests {
                     prop_assert_eq!(&found, &expected);
                 }
                 expected.reverse();
-                map.sorted = None;
+                map.rows.forget_order();
             }
             prop_assert_eq!(map.approximate_count(), model.len() as u64);
         }

@@ -1,14 +1,12 @@
 //! Rows of a changelog on their way to the disk: collected, sorted, and written as a table of their own. That costs
 //! less than to put one after the other into the journal and a sorted map, and what was overwritten is not written.
 
-use std::cell::OnceCell;
+use super::budget::Budget;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// So many bytes of rows are collected.
 pub(super) const COLLECTED_BYTES: usize = 8 << 20;
-/// So much memory the rows of all stores of a thread have, and each store's the least beyond that.
-const OF_THREAD_BYTES: usize = 64 << 20;
+/// So many, however much memory the stores of the thread have.
 const LEAST_BYTES: usize = 256 << 10;
 /// What stands beside each of them.
 const BESIDE_BYTES: usize = size_of::<Place>();
@@ -23,37 +21,9 @@ pub(super) struct RestoredRows {
     held_bytes: usize,
 }
 
-/// The memory that the stores of a thread share: how many are restored at once is for others to say.
-#[derive(Debug)]
-struct Budget {
-    most_bytes: usize,
-    held_bytes: AtomicUsize,
-}
-
-impl Budget {
-    const fn new(most_bytes: usize) -> Self {
-        Self {
-            most_bytes,
-            held_bytes: AtomicUsize::new(0),
-        }
-    }
-
-    fn is_spent(&self) -> bool {
-        self.held_bytes.load(Ordering::Relaxed) >= self.most_bytes
-    }
-}
-
-thread_local! {
-    static OF_THREAD: OnceCell<Arc<Budget>> = const { OnceCell::new() };
-}
-
 impl Default for RestoredRows {
     fn default() -> Self {
-        let budget = OF_THREAD.with(|budget| {
-            let budget = budget.get_or_init(|| Arc::new(Budget::new(OF_THREAD_BYTES)));
-            Arc::clone(budget)
-        });
-        Self::within(budget)
+        Self::within(Budget::of_thread())
     }
 }
 
@@ -132,9 +102,8 @@ impl RestoredRows {
     fn note_held(&mut self) {
         let held_bytes = self.bytes.capacity() + self.places.capacity() * BESIDE_BYTES;
         if held_bytes != self.held_bytes {
-            let of_all = &self.budget.held_bytes;
-            of_all.fetch_add(held_bytes, Ordering::Relaxed);
-            of_all.fetch_sub(self.held_bytes, Ordering::Relaxed);
+            self.budget.take(held_bytes);
+            self.budget.give_back(self.held_bytes);
             self.held_bytes = held_bytes;
         }
     }
@@ -234,14 +203,14 @@ mod tests {
                 }
                 assert!(restored.push(b"key", Some(&value)));
             }
-            let held_bytes = budget.held_bytes.load(Ordering::Relaxed);
+            let held_bytes = budget.held_bytes();
             // Memory is taken in steps that double what a store has.
             let most_bytes = MOST_BYTES + 2 * LEAST_BYTES * (stores.len() + 1);
             assert!(held_bytes <= most_bytes, "round {round}: {held_bytes}");
         }
         assert!(budget.is_spent());
         drop(stores);
-        assert_eq!(budget.held_bytes.load(Ordering::Relaxed), 0);
+        assert_eq!(budget.held_bytes(), 0);
         let mut alone = new();
         for _ in 0..8 {
             assert!(alone.has_room(3 + value.len()));

@@ -275,6 +275,56 @@ fn what_was_restored_by_tables_outlives_a_crash() {
     }
 }
 
+/// More rows than wait in memory. Some are overwritten, some deleted, and all are read between.
+#[test]
+fn what_was_put_is_there_when_its_offset_is_however_much_it_is() {
+    type Texts = KeyValueStore<i64, String>;
+    let supplier = Stores::persistent_timestamped_key_value_store("s");
+    let builder =
+        Stores::timestamped_key_value_store_builder(supplier, i64::serde(), String::serde());
+    let mut world = World::new(0);
+    let (store, life) = world.build::<Texts>(&builder);
+    let mut model = BTreeMap::new();
+    for round in 0..3_i64 {
+        for number in 0..1_800_i64 {
+            let key = number * 7 % 1_200 + round * 100;
+            let value = (number % 5 != round).then(|| format!("{round} {number} {:4000}", ""));
+            let mut store = store.borrow_mut();
+            let put = store.put(&mut world.context, &key, value.as_ref());
+            put.expect("put");
+            match value {
+                Some(value) => model.insert(key, value),
+                None => model.remove(&key),
+            };
+            let asked = number * 11 % 1_500;
+            let found = store.get(&asked).expect("read");
+            assert_eq!(
+                found.as_ref(),
+                model.get(&asked),
+                "round {round}, key {asked}"
+            );
+        }
+        assert_all(&store, &model);
+        let committed = life.borrow_mut().commit(&offsets(round));
+        committed.expect("committed");
+        let after = world.killed(0);
+        let (left, left_life) = after.build::<Texts>(&builder);
+        let offset = left_life.borrow().committed_offset("t", 7);
+        assert_eq!(offset.expect("read"), Some(round));
+        assert_all(&left, &model);
+    }
+}
+
+/// The store has what the model has, whichever way it is read.
+fn assert_all(store: &Rc<RefCell<KeyValueStore<i64, String>>>, model: &BTreeMap<i64, String>) {
+    let rows = || model.iter().map(|(key, value)| (*key, value.clone()));
+    let mut store = store.borrow_mut();
+    let found: Result<Vec<_>, _> = store.all().expect("a range").collect();
+    assert!(found.expect("rows").into_iter().eq(rows()));
+    let found: Result<Vec<_>, _> = store.reverse_all().expect("a range").collect();
+    assert!(found.expect("rows").into_iter().eq(rows().rev()));
+}
+
 #[test]
 fn a_directory_that_cannot_be_made_is_an_error_that_names_the_store() {
     let directory = trials::directory();
