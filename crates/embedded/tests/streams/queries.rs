@@ -73,7 +73,8 @@ fn stores_of_every_kind_are_queried() -> Result<(), Error> {
         counts.range(Some("b".to_owned()), None)?,
         [("b".to_owned(), 1)]
     );
-    assert_eq!(counts.approximate_num_entries()?, 2);
+    // What was overwritten counts until it is merged.
+    assert!((2..=4).contains(&counts.approximate_num_entries()?));
 
     let by_second = streams.store::<WindowStore<String, i64>>("counts-by-second")?;
     assert_eq!(by_second.fetch_one("a".to_owned(), 1_000)?, Some(2));

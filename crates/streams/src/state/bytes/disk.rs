@@ -433,7 +433,7 @@ impl ByteMap for DiskMap {
             .chain(older)
             .map(Family::approximate_count)
             .sum();
-        written + self.buffer.waiting_count() as u64
+        written + self.buffer.new_count() as u64
     }
 }
 

@@ -36,6 +36,8 @@ impl Drop for RestoredRows {
 /// Where a row is: its key, and its value behind that, if it is not deleted.
 #[derive(Debug, Clone, Copy)]
 struct Place {
+    /// How the key begins, so that most keys are compared without a look at them.
+    prefix: u64,
     start: u32,
     key_bytes: u16,
     /// `DELETED` when there is no value.
@@ -43,6 +45,14 @@ struct Place {
 }
 
 const DELETED: u32 = u32::MAX;
+
+/// A number that is in the order of keys, where it differs.
+fn prefix(key: &[u8]) -> u64 {
+    let mut first = [0; 8];
+    let known = key.len().min(first.len());
+    first[..known].copy_from_slice(&key[..known]);
+    u64::from_be_bytes(first)
+}
 
 impl RestoredRows {
     const fn within(budget: Arc<Budget>) -> Self {
@@ -87,6 +97,7 @@ impl RestoredRows {
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value.unwrap_or_default());
         self.places.push(Place {
+            prefix: prefix(key),
             start,
             key_bytes,
             value_bytes: if value.is_some() {
@@ -125,7 +136,10 @@ impl RestoredRows {
     pub(super) fn sorted(&mut self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
         let mut places = std::mem::take(&mut self.places);
         // Of the same key, the order in which they came stays.
-        places.sort_by(|left, right| self.row(*left).0.cmp(self.row(*right).0));
+        places.sort_by(|left, right| {
+            let order = left.prefix.cmp(&right.prefix);
+            order.then_with(|| self.row(*left).0.cmp(self.row(*right).0))
+        });
         self.places = places;
         let rows = &*self;
         let newest = rows.places.iter().enumerate().filter(move |(at, place)| {

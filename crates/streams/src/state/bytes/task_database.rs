@@ -14,11 +14,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes of rows that a keyspace collects in memory before it writes them. In memory they take about twice as much,
-/// and a few that are full may wait for the disk.
+/// Bytes of rows that fjall collects in memory, of rows that are too few for a table of their own. In memory they take
+/// about twice as much, and a few that are full may wait for the disk.
 const WRITE_BUFFER_BYTES: u64 = 4 << 20;
-/// How large tables are that others were merged into: with a first level of four of them, a merge of new tables
-/// writes four times what they have.
+/// So many new tables are merged with those of the first level. More of them are merged less often, which is most of
+/// what it costs to fill a store; and whoever asks for a row asks each for its filter.
+const NEW_TABLES: u8 = 8;
+/// How large tables are that others were merged into. The first level has as many of them as there are new tables.
 const TABLE_BYTES: u64 = 16 << 20;
 /// Bytes of blocks of files that are kept in memory.
 const BLOCK_CACHE_BYTES: u64 = 16 << 20;
@@ -136,7 +138,9 @@ impl TaskDatabase {
 }
 
 fn options() -> KeyspaceCreateOptions {
-    let merging = Leveled::default().with_table_target_size(TABLE_BYTES);
+    let merging = Leveled::default()
+        .with_l0_threshold(NEW_TABLES)
+        .with_table_target_size(TABLE_BYTES);
     KeyspaceCreateOptions::default()
         .manual_journal_persist(true)
         .max_memtable_size(WRITE_BUFFER_BYTES)

@@ -33,6 +33,8 @@ pub(super) struct WriteBuffer {
     held_bytes: usize,
     waiting_bytes: usize,
     waiting_count: usize,
+    /// Of those that wait, how many the disk has no older row of that came from here.
+    new_count: usize,
     budget: Arc<Budget>,
 }
 
@@ -55,6 +57,7 @@ impl WriteBuffer {
             held_bytes: 0,
             waiting_bytes: 0,
             waiting_count: 0,
+            new_count: 0,
             budget,
         }
     }
@@ -66,6 +69,11 @@ impl WriteBuffer {
     /// Rows that wait.
     pub(super) const fn waiting_count(&self) -> usize {
         self.waiting_count
+    }
+
+    /// Rows that wait whose keys came since rows were written last.
+    pub(super) const fn new_count(&self) -> usize {
+        self.new_count
     }
 
     /// What the rows that wait take.
@@ -105,7 +113,10 @@ impl WriteBuffer {
                 }
                 *there = written;
             }
-            None => self.rows.add(key, written)?,
+            None => {
+                self.rows.add(key, written)?;
+                self.new_count += 1;
+            }
         }
         self.waiting_bytes += row_bytes;
         self.waiting_count += 1;
@@ -130,7 +141,7 @@ impl WriteBuffer {
         for written in self.rows.values_mut() {
             written.is_waiting = false;
         }
-        (self.waiting_bytes, self.waiting_count) = (0, 0);
+        (self.waiting_bytes, self.waiting_count, self.new_count) = (0, 0, 0);
     }
 
     /// Forgets all rows. The memory is kept for those that come, unless other stores need it.
@@ -140,7 +151,8 @@ impl WriteBuffer {
         }
         self.rows.clear();
         self.budget.give_back(self.held_bytes);
-        (self.held_bytes, self.waiting_bytes, self.waiting_count) = (0, 0, 0);
+        self.held_bytes = 0;
+        (self.waiting_bytes, self.waiting_count, self.new_count) = (0, 0, 0);
     }
 
     /// The same, and keeps nothing.
