@@ -143,8 +143,8 @@ pub(crate) trait Backend: Send + 'static {
     /// Whether rows outlive the process.
     fn is_persistent(&self) -> bool;
 
-    /// Notes what is in the store: every row that was flushed before is there whenever these offsets are. No offsets forget those that were noted, and give the rows up: who opens the
-    /// store next finds none.
+    /// Notes what is in the store: every row that was flushed before is there whenever these offsets are. No offsets
+    /// forget those that were noted, and give the rows up: who opens the store next finds none.
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault>;
 
     /// The offset that was noted last for a partition of a changelog.
