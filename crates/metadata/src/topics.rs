@@ -184,7 +184,7 @@ impl PartitionChange {
 }
 
 /// How many partitions before one are looked at for an equal one: leaders take turns.
-const NEAR: i32 = 4;
+const NEAR: i32 = 8;
 
 /// A topic with its partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -305,5 +305,37 @@ impl TopicsImage {
     /// A topic to be changed in place.
     pub(crate) fn topic_mut(&mut self, id: Uuid) -> Option<&mut Topic> {
         self.by_id.get_mut(&id).map(Arc::make_mut)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Three brokers in all their orders, as a topic's partitions are placed on them.
+    #[test]
+    fn partitions_on_three_brokers_share_their_memory() {
+        const ORDERS: [[i32; 3]; 6] = [
+            [1, 2, 3],
+            [2, 3, 1],
+            [3, 1, 2],
+            [1, 3, 2],
+            [3, 2, 1],
+            [2, 1, 3],
+        ];
+        let mut topic = Topic::new("topic", Uuid::METADATA_TOPIC);
+        for (index, order) in (0..60).zip(ORDERS.iter().cycle()) {
+            let replicas: Vec<BrokerId> = order.iter().copied().map(BrokerId).collect();
+            let partition = Partition {
+                leader: replicas[0],
+                isr: replicas.clone(),
+                replicas,
+                ..Partition::default()
+            };
+            topic.set_partition(index, partition);
+        }
+        let kept: BTreeSet<_> = topic.partitions.values().map(Arc::as_ptr).collect();
+        assert_eq!(kept.len(), ORDERS.len());
     }
 }

@@ -286,7 +286,7 @@ impl InSync {
     /// replicas have changed.
     pub(crate) fn apply_answer(
         &mut self,
-        replicas: &mut Replicas,
+        replicas: &mut Arc<Replicas>,
         leader_epoch: LeaderEpoch,
         number: u64,
         answer: &IsrAnswer,
@@ -305,6 +305,7 @@ impl InSync {
                 {
                     return false;
                 }
+                let replicas = Arc::make_mut(replicas);
                 replicas.isr.clone_from(&committed.isr);
                 replicas.partition_epoch = committed.partition_epoch;
                 self.pending = None;

@@ -6,6 +6,7 @@
 
 use metadata::NO_LEADER;
 use model::{BrokerId, LeaderEpoch};
+use std::sync::Arc;
 
 /// What a broker is to a partition.
 ///
@@ -26,8 +27,8 @@ pub enum Role {
     Leader {
         /// The epoch of the leader.
         leader_epoch: LeaderEpoch,
-        /// The replicas, where this one is not the only one.
-        replicas: Option<Box<Replicas>>,
+        /// The replicas, where this one is not the only one. Who keeps the role in mind shares them.
+        replicas: Option<Arc<Replicas>>,
     },
 }
 
@@ -70,7 +71,7 @@ impl Role {
         Self::Leader {
             leader_epoch,
             replicas: (!followers.is_empty()).then(|| {
-                Box::new(Replicas {
+                Arc::new(Replicas {
                     leader,
                     partition_epoch: *partition_epoch,
                     followers,

@@ -115,6 +115,9 @@ impl LeaderEpochs {
             .pop_if(|last| last.leader_epoch >= leader_epoch || last.start_offset >= start_offset)
             .is_some()
         {}
+        // Most logs have one entry, and are many: room for four is not made with the first one.
+        self.entries
+            .reserve_exact(usize::from(self.entries.is_empty()));
         self.entries.push(LeaderEpochStart {
             leader_epoch,
             start_offset,

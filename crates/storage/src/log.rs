@@ -23,7 +23,7 @@ mod truncate;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use model::{LeaderEpoch, TopicPartition, Uuid};
 
@@ -172,8 +172,8 @@ pub struct Log<D: Disk> {
     /// When batches were appended last, or the log opened.
     last_append_ms: i64,
     deleted_files: retain::DeletedFiles,
-    /// Held by compactions that have not ended as well: they write beside the log.
-    compactions: Arc<()>,
+    /// Held by compactions that have not ended: they write beside the log.
+    compactions: Weak<()>,
 }
 
 impl<D: Disk> Log<D> {
@@ -212,7 +212,7 @@ impl<D: Disk> Log<D> {
             last_flush_ms: opening.now_ms,
             last_append_ms: opening.now_ms,
             deleted_files: retain::DeletedFiles::new(),
-            compactions: Arc::default(),
+            compactions: Weak::new(),
         })
     }
 
@@ -265,12 +265,12 @@ impl<D: Disk> Log<D> {
             last_flush_ms: opening.now_ms,
             last_append_ms: opening.now_ms,
             deleted_files: retain::DeletedFiles::new(),
-            compactions: Arc::default(),
+            compactions: Weak::new(),
             files,
         };
         log.indexes_flushed_end = log.trusted_indexes_end(flushed_end_offset);
         for name in recovered.unsynced_snapshots {
-            log.unsynced.add_file(name.to_string());
+            log.unsynced.add_snapshot(name.offset);
         }
         for base_offset in recovered.dropped {
             let name = FileName::new(base_offset, FileKind::Log);
@@ -461,7 +461,7 @@ impl<D: Disk> Log<D> {
         }
         let name = write_snapshot(&self.files, &self.producer_state)?;
         self.snapshots.insert(name.offset);
-        self.unsynced.add_file(name.to_string());
+        self.unsynced.add_snapshot(name.offset);
         self.unsynced.add_directory();
         Ok(())
     }
@@ -470,7 +470,7 @@ impl<D: Disk> Log<D> {
         let path = self.files.directory.join(LEADER_EPOCH_CHECKPOINT);
         let text = self.leader_epochs.to_text();
         replace_file_without_sync(&self.files.disk, &path, text.as_bytes())?;
-        self.unsynced.add_file(LEADER_EPOCH_CHECKPOINT.to_owned());
+        self.unsynced.add_leader_epochs();
         self.unsynced.add_directory();
         Ok(())
     }

@@ -16,6 +16,7 @@
 
 mod fetcher;
 
+use crate::logs::partitions::HostedTopic;
 use crate::logs::{FollowerListener, Logs};
 use crate::peers::connections::PeerConnections;
 use crate::peers::endpoints::{PeerNode, broker_node};
@@ -280,9 +281,9 @@ impl ReplicaFetchers {
         let is_throttled = self.throttle.has(partition.topic(), key.1);
         let mut known = self.known.lock();
         // Who lets go of a partition hosts it no more, and takes it out of its fetcher afterwards.
-        if !is_hosted(logs, partition) {
+        let Some(topic) = hosting_topic(logs, partition) else {
             return known.release(partition);
-        }
+        };
         if known.is_stopping && !is_in_sync(&self.image.read(), key, logs.node.id) {
             return known.remove(key);
         }
@@ -310,7 +311,7 @@ impl ReplicaFetchers {
         fetcher.tell(Command::Add(Box::new(FollowedPartition {
             replica: partition.clone(),
             topic_id: key.0,
-            topic: partition.topic().into(),
+            topic: topic.name.clone(),
             index: key.1,
             leader_epoch,
             position,
@@ -362,10 +363,11 @@ impl FollowerListener for Followers {
     }
 }
 
-/// Whether this broker hosts this very partition, and none that has come in its place.
-fn is_hosted(logs: &Logs, partition: &Arc<Partition>) -> bool {
-    let hosted = logs.partitions.by_key(partition.key());
-    hosted.is_some_and(|hosted| Arc::ptr_eq(&hosted, partition))
+/// The topic of a partition, if this broker hosts this very one, and none that has come in its place.
+fn hosting_topic(logs: &Logs, partition: &Arc<Partition>) -> Option<Arc<HostedTopic>> {
+    let topic = logs.partitions.topic_by_id(partition.topic_id())?;
+    let hosted = topic.partition(partition.index())?;
+    Arc::ptr_eq(&hosted, partition).then_some(topic)
 }
 
 fn fetcher_count(config: &ServerConfig) -> u32 {

@@ -97,7 +97,7 @@ impl Decided {
     fn role(&self) -> Role {
         Role::Leader {
             leader_epoch: self.leader_epoch,
-            replicas: Some(Box::new(Replicas {
+            replicas: Some(Arc::new(Replicas {
                 leader: LEADER,
                 partition_epoch: self.partition_epoch,
                 followers: FOLLOWERS.to_vec(),

@@ -32,7 +32,7 @@ fn role(line: &str) -> Role {
             let isr: Vec<BrokerId> = [LEADER].into_iter().chain(with.clone()).collect();
             let followers: Vec<BrokerId> = with.into_iter().chain(behind).collect();
             let replicas = (!followers.is_empty()).then(|| {
-                Box::new(Replicas {
+                Arc::new(Replicas {
                     leader: LEADER,
                     partition_epoch: 0,
                     followers,
@@ -486,7 +486,7 @@ fn the_epoch_of_a_follower_is_not_noted_by_it() {
 fn a_replica_that_has_left_takes_nothing_from_the_one_that_has_come_back() {
     let led_in = |leader_epoch| Role::Leader {
         leader_epoch: LeaderEpoch(leader_epoch),
-        replicas: Some(Box::new(Replicas {
+        replicas: Some(Arc::new(Replicas {
             leader: BrokerId(1),
             partition_epoch: leader_epoch,
             followers: vec![BrokerId(2)],

@@ -12,6 +12,7 @@
 
 use model::ProducerId;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{Log, LogState, ReadError};
 use crate::cleaner::{
@@ -107,7 +108,7 @@ impl<D: Disk> Log<D> {
     /// `buffer_bytes` at once. Everything that is cleaned has to be durable before: a record may
     /// only go when the later one of its key cannot be lost.
     pub fn begin_compaction(
-        &self,
+        &mut self,
         cleanable: &Cleanable,
         now_ms: i64,
         buffer_bytes: usize,
@@ -148,6 +149,8 @@ impl<D: Disk> Log<D> {
                 (id, last)
             })
             .collect();
+        let in_progress = self.compactions.upgrade().unwrap_or_default();
+        self.compactions = Arc::downgrade(&in_progress);
         Compaction::new(
             self.files.clone(),
             self.config.clone(),
@@ -155,7 +158,7 @@ impl<D: Disk> Log<D> {
             with_transactions,
             producers,
             cleanable,
-            (self.truncation_count, self.compactions.clone()),
+            (self.truncation_count, in_progress),
             (now_ms, buffer_bytes),
         )
     }

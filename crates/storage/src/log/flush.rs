@@ -11,7 +11,7 @@
 //! snapshots, epochs. There may be more files than can be open: one at a time is.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::{Log, LogState};
@@ -22,21 +22,25 @@ use crate::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::partition_metadata::PARTITION_METADATA;
 use crate::segment::{NamedSlot, Segment};
 
-/// Something beside the batches that is not durable yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Something beside the batches, and the snapshots of producers, that may not be durable yet.
+#[derive(Debug, Clone, Copy)]
 enum UnsyncedItem {
-    /// A small file of the partition's directory.
-    File(String),
+    PartitionMetadata,
+    LeaderEpochs,
     /// The names in the partition's directory.
     Directory,
     /// The name of the partition's directory.
     Parent,
 }
 
-/// What is not durable beside the batches, each with the number of the change that made it so.
+/// What is not durable beside the batches, each with the number of the change that made it so. Every open log has
+/// one, so it takes no memory apart from the log but for snapshots.
 #[derive(Debug, Default)]
 pub(super) struct Unsynced {
-    items: Vec<(u64, UnsyncedItem)>,
+    /// By item; zero if it is durable.
+    changes: [u64; 4],
+    /// Snapshots of producers by their offsets.
+    snapshots: Vec<(u64, i64)>,
     change_count: u64,
 }
 
@@ -44,7 +48,7 @@ impl Unsynced {
     pub(super) fn of_new_log(has_topic_id: bool) -> Self {
         let mut unsynced = Self::default();
         if has_topic_id {
-            unsynced.add_file(PARTITION_METADATA.to_owned());
+            unsynced.add(UnsyncedItem::PartitionMetadata);
         }
         unsynced.add_directory();
         unsynced.add_parent();
@@ -56,7 +60,7 @@ impl Unsynced {
         match is_clean {
             false => {
                 let mut unsynced = Self::of_new_log(true);
-                unsynced.add_file(LEADER_EPOCH_CHECKPOINT.to_owned());
+                unsynced.add_leader_epochs();
                 unsynced
             }
             true if is_topic_id_new => Self::of_new_log(true),
@@ -64,16 +68,20 @@ impl Unsynced {
         }
     }
 
-    pub(super) fn add_file(&mut self, name: String) {
-        self.add(UnsyncedItem::File(name));
+    pub(super) fn add_leader_epochs(&mut self) {
+        self.add(UnsyncedItem::LeaderEpochs);
     }
 
     pub(super) fn add_snapshot(&mut self, offset: i64) {
-        self.add_file(FileName::new(offset, FileKind::ProducerSnapshot).to_string());
-    }
-
-    pub(super) const fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.change_count += 1;
+        match self
+            .snapshots
+            .iter_mut()
+            .find(|(_, known)| *known == offset)
+        {
+            Some((change, _)) => *change = self.change_count,
+            None => self.snapshots.push((self.change_count, offset)),
+        }
     }
 
     pub(super) fn add_directory(&mut self) {
@@ -86,10 +94,39 @@ impl Unsynced {
 
     fn add(&mut self, item: UnsyncedItem) {
         self.change_count += 1;
-        match self.items.iter_mut().find(|(_, known)| *known == item) {
-            Some((change, _)) => *change = self.change_count,
-            None => self.items.push((self.change_count, item)),
+        self.changes[item as usize] = self.change_count;
+    }
+
+    const fn has(&self, item: UnsyncedItem) -> bool {
+        self.changes[item as usize] != 0
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.changes == [0; 4] && self.snapshots.is_empty()
+    }
+
+    /// What became so by this change or an earlier one is durable.
+    fn settle(&mut self, change_count: u64) {
+        for change in &mut self.changes {
+            if *change <= change_count {
+                *change = 0;
+            }
         }
+        self.snapshots.retain(|(change, _)| *change > change_count);
+    }
+
+    /// The small files in the partition's directory.
+    fn file_names(&self) -> impl Iterator<Item = String> {
+        let of = |item, name: &str| self.has(item).then(|| name.to_owned());
+        let snapshots = self.snapshots.iter();
+        of(UnsyncedItem::PartitionMetadata, PARTITION_METADATA)
+            .into_iter()
+            .chain(of(UnsyncedItem::LeaderEpochs, LEADER_EPOCH_CHECKPOINT))
+            .chain(
+                snapshots.map(|(_, offset)| {
+                    FileName::new(*offset, FileKind::ProducerSnapshot).to_string()
+                }),
+            )
     }
 }
 
@@ -192,7 +229,17 @@ impl<D: Disk> Log<D> {
                 segment_files.extend(segment.index_slots());
             }
         }
-        let mut flush = Flush {
+        let directory = &self.files.directory;
+        let small_files = self.unsynced.file_names();
+        let small_files = small_files.map(|name| directory.join(name)).collect();
+        let mut directories = Vec::new();
+        if self.unsynced.has(UnsyncedItem::Directory) {
+            directories.push(directory.to_path_buf());
+        }
+        if self.unsynced.has(UnsyncedItem::Parent) {
+            directories.extend(directory.parent().map(Path::to_path_buf));
+        }
+        Ok(Flush {
             files: self.files.clone(),
             // The log may end above its last batch, after a truncation within one.
             offset: self.active().end_offset(),
@@ -202,28 +249,9 @@ impl<D: Disk> Log<D> {
             indexes_end: self.active().base_offset(),
             segment_files,
             missing: Mutex::default(),
-            small_files: Vec::new(),
-            directories: Vec::new(),
-        };
-        for (_, item) in &self.unsynced.items {
-            match item {
-                UnsyncedItem::File(name) => {
-                    flush.small_files.push(self.files.directory.join(name));
-                }
-                UnsyncedItem::Directory => {
-                    flush
-                        .directories
-                        .insert(0, self.files.directory.to_path_buf());
-                }
-                UnsyncedItem::Parent => {
-                    let parent = self.files.directory.parent();
-                    flush
-                        .directories
-                        .extend(parent.map(|parent| parent.to_path_buf()));
-                }
-            }
-        }
-        Ok(flush)
+            small_files,
+            directories,
+        })
     }
 
     /// Takes note of a flush's outcome; a failure takes the log out of service.
@@ -234,9 +262,7 @@ impl<D: Disk> Log<D> {
     ) -> Result<(), StorageError> {
         let outcome = outcome.and_then(|()| self.sync_missing(&flush));
         self.poison_on_error(outcome)?;
-        self.unsynced
-            .items
-            .retain(|(change, _)| *change > flush.change_count);
+        self.unsynced.settle(flush.change_count);
         // Offsets below the flushed one may have been given to other records since.
         if flush.truncation_count == self.truncation_count {
             self.flushed_end_offset = self.flushed_end_offset.max(flush.offset);
@@ -311,7 +337,7 @@ impl<D: Disk> Log<D> {
     pub(super) fn complete_files(&mut self, now_ms: i64) -> Result<(), StorageError> {
         let failed_syncs = self.files.open_files.failed_sync_count();
         self.write_files()?;
-        if self.is_modified || !self.unsynced.items.is_empty() {
+        if self.is_modified || !self.unsynced.is_empty() {
             self.unsynced.add_directory();
             self.active().sync_indexes(&self.files)?;
             self.flush(now_ms)?;
@@ -327,7 +353,7 @@ impl<D: Disk> Log<D> {
         let active = self.segments.last_mut().expect("a log has a segment");
         active.seal(files)?;
         let newest = self.snapshots.last().copied().unwrap_or(0);
-        let is_settled = !self.is_modified && self.unsynced.items.is_empty();
+        let is_settled = !self.is_modified && self.unsynced.is_empty();
         if !is_settled && self.producer_state.end_offset() > newest {
             self.write_snapshot()?;
         }

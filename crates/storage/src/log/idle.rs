@@ -11,7 +11,6 @@
 //! give anything to do but retention, whose time it knows.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use model::LeaderEpoch;
 
@@ -121,7 +120,7 @@ impl<D: Disk> Log<D> {
             && is_whole
             && !is_cleanable
             // It has begun by settings that may have changed since.
-            && Arc::strong_count(&self.compactions) == 1
+            && self.compactions.strong_count() == 0
             && self.deleted_files.is_empty()
             && self.producer_state.is_settled()
             && !self.has_deletable_segments(now_ms)

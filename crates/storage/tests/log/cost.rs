@@ -1,11 +1,15 @@
-//! What a partition costs that nobody writes to.
+//! What a partition costs that nobody writes to, and one that is used now and then.
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
+use crate::ALLOCATOR;
 use crate::support::batch;
 use model::{LeaderEpoch, TopicPartition, Uuid};
-use storage::{AppendOptions, IdleLog, Log, LogOpening, RealDisk};
+use stats_alloc::Region;
+use storage::{AppendOptions, IdleLog, Log, LogOpening, OpenFiles, RealDisk};
+use trials::alone;
 
 /// Tests that run beside this one have files of their own.
 fn open_file_count(directory: &Path) -> usize {
@@ -65,4 +69,42 @@ fn an_idle_partition_holds_little_memory_and_no_files() {
     }
     assert!(size_of::<Log<RealDisk>>() < 1024);
     assert!(size_of::<IdleLog>() <= 80);
+}
+
+#[test]
+fn an_open_log_holds_little_memory() {
+    alone("cost::an_open_log_holds_little_memory", check_open_log);
+}
+
+/// Of many logs most have one segment, one leader epoch, no producers and a batch or two.
+fn check_open_log() {
+    const COUNT: usize = 100;
+    let open_files = Arc::new(OpenFiles::new(usize::MAX));
+    let directory = trials::directory();
+    let mut logs = Vec::with_capacity(COUNT);
+    let region = Region::new(ALLOCATOR);
+    for partition in 0..COUNT {
+        // The name of a directory takes as much as it is long.
+        let folder = directory.path().join(format!("topic-{partition}"));
+        let mut log = Log::create(LogOpening {
+            topic_id: Some(Uuid::METADATA_TOPIC),
+            open_files: open_files.clone(),
+            ..LogOpening::new(
+                RealDisk,
+                folder,
+                TopicPartition::new("topic", partition as i32),
+            )
+        })
+        .unwrap();
+        let mut records = batch(0, &["some value"]);
+        log.append_as_leader(&mut records, AppendOptions::client(LeaderEpoch(0), 0))
+            .unwrap();
+        logs.push(log);
+    }
+    let change = region.change();
+    let names = logs.iter().map(|log| log.directory().as_os_str().len());
+    let held = change.bytes_allocated - change.bytes_deallocated - names.sum::<usize>();
+    let pieces = (change.allocations - change.deallocations) / COUNT;
+    assert!(held < 800 * COUNT, "{} bytes of each", held / COUNT);
+    assert!(pieces < 10, "in {pieces} pieces");
 }

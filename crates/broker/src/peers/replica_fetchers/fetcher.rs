@@ -520,7 +520,7 @@ pub(super) async fn flush_due(logs: &Logs, partition: &Arc<Partition>) -> bool {
     let end_offset = partition.progress(Isolation::LogEnd).offset();
     while logs.flush(partition.clone(), end_offset).await.is_err() {
         // The failure has been reported. Without a file descriptor it may go well later.
-        let is_gone = partition.is_failed() || !super::is_hosted(logs, partition);
+        let is_gone = partition.is_failed() || super::hosting_topic(logs, partition).is_none();
         if is_gone || *logs.node.stop.borrow() {
             return false;
         }

@@ -63,7 +63,7 @@ pub(crate) fn role(line: &Line<'_>) -> Role {
         "lead" => {
             let followers = line.ids("of");
             let replicas = (!followers.is_empty()).then(|| {
-                Box::new(Replicas {
+                Arc::new(Replicas {
                     leader: LEADER,
                     partition_epoch: line.field("at").unwrap_or(0) as i32,
                     followers,
