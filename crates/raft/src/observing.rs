@@ -25,7 +25,7 @@ use crate::quorum_state_file;
 use crate::replica::{QuorumMembership, Replica, RoleState};
 use metadata::{QuorumRecord, SnapshotId, is_compressed, read_quorum_records};
 use model::{ErrorCode, LeaderEpoch, MonotonicTime, Now};
-use record::Batches;
+use record::{Batches, RecordBatch};
 use storage::disk::Disk;
 use storage::leader_epochs::LeaderEpochEnd;
 
@@ -331,7 +331,7 @@ impl<D: Disk> Replica<D> {
     /// when there is nothing to compare it with, and the next fetch from the end of the log tells.
     ///
     /// # Errors
-    /// When the leader has another batch, and this one is committed.
+    /// When the leader has another batch, and this one is committed; when one of the two is damaged.
     fn compare<'a>(
         &mut self,
         fetch_offset: i64,
@@ -345,13 +345,16 @@ impl<D: Disk> Replica<D> {
             let mut own = Vec::new();
             let read = log.log.read_into(fetch_offset, 1, log_end_offset, &mut own);
             read.map_err(|error| AppendError::Log(error.to_string()))?;
-            let first = Batches::new(bytes).next().and_then(Result::ok);
+            let first = first_batch(bytes).map_err(ObserverError::Records)?;
             let size_bytes = first.map(|batch| batch.size_in_bytes());
             news = size_bytes.map(|size| bytes.split_at(size).1);
             let is_same = |size: usize| own.get(..size) == bytes.get(..size);
             if !size_bytes.is_none_or(is_same) {
                 if fetch_offset < log.high_watermark() {
-                    return Err(self.below_high_watermark(fetch_offset));
+                    return Err(match first_batch(&own) {
+                        Ok(_) => self.below_high_watermark(fetch_offset),
+                        Err(damage) => log.fail_damaged(&damage),
+                    });
                 }
                 log.truncate_to(fetch_offset, now_ms)?;
                 news = Some(bytes);
@@ -507,6 +510,30 @@ fn of_read(error: ReadError) -> ObserverError {
     }
 }
 
+/// The first of batches; `None` where there are no bytes.
+///
+/// # Errors
+/// Why it is not as its leader has written it.
+fn first_batch(bytes: &[u8]) -> Result<Option<RecordBatch<'_>>, String> {
+    match Batches::new(bytes).next() {
+        None if bytes.is_empty() => Ok(None),
+        None => Err("there is no whole batch".to_owned()),
+        Some(Err(error)) => Err(error.to_string()),
+        Some(Ok(batch)) => check_sum(&batch).map(|()| Some(batch)),
+    }
+}
+
+/// Checks that a batch is as it was written.
+fn check_sum(batch: &RecordBatch<'_>) -> Result<(), String> {
+    match batch.is_crc_valid() {
+        true => Ok(()),
+        false => Err(format!(
+            "the batch at offset {} does not match its checksum",
+            batch.base_offset()
+        )),
+    }
+}
+
 /// The control records of batches, each with the offset after its batch. The first batch begins at
 /// `offset`, and none is left out: a partition's log may have gaps, the quorum's has none. What is no
 /// batch is found by the log.
@@ -521,6 +548,8 @@ fn quorum_records(
             let reason = format!("offset {base_offset} does not follow {offset}");
             return Err(ObserverError::Records(reason));
         }
+        // What was damaged on its way comes whole the next time.
+        check_sum(&batch).map_err(ObserverError::Records)?;
         // It would be read by nobody, now or at the next start.
         if is_compressed(&batch) {
             let reason = format!("the batch at offset {base_offset} is compressed");

@@ -7,7 +7,7 @@
 //!    may be gone                  handed out next   may be cut
 //! ```
 
-use crate::error::{AppendError, ReadError};
+use crate::error::{AppendError, ObserverError, ReadError};
 use crate::snapshot_draft::{SnapshotDraft, WrittenSnapshot};
 use crate::snapshot_pace::SnapshotPace;
 use crate::snapshots::{SNAPSHOT_BYTES_MAX, Snapshots};
@@ -298,6 +298,16 @@ impl<D: Disk> QuorumLog<D> {
             Some(Err(error)) => Err(of_log(error.to_string())),
             None => Err(of_log(format!("there is no batch at {offset}"))),
         }
+    }
+
+    /// What is committed here is damaged: no records are taken any more, and the next start fetches it again.
+    pub(crate) fn fail_damaged(&mut self, damage: &str) -> ObserverError {
+        self.state = LogState::Failed;
+        let folder = self.folder.display();
+        AppendError::Log(format!(
+            "`{folder}` is damaged, and the next start fetches again what is: {damage}"
+        ))
+        .into()
     }
 
     /// Closes the files in order. No records are taken any more.

@@ -17,7 +17,7 @@ enum Step {
     Snapshot,
     /// The leader's process starts anew, after a crash of its machine or not.
     Restart(Option<Crash>),
-    /// The observer asks and is answered: with so many bytes at most, late, or not at all.
+    /// The observer asks and is answered: with so many bytes at most, late, with damage, or not at all.
     Exchange { bytes: u16, fate: Fate },
     /// The observer takes a snapshot.
     OwnSnapshot,
@@ -32,6 +32,7 @@ enum Step {
 enum Fate {
     Arrives,
     ArrivesLate,
+    IsDamaged,
     IsLost,
 }
 
@@ -59,6 +60,8 @@ struct World {
     now_ms: i64,
     drawn: u64,
     late: Option<(u64, Reply)>,
+    /// Whether a piece of the snapshot that is being fetched was damaged: that is seen when it is whole.
+    is_piece_damaged: bool,
 }
 
 fn leader_options() -> ReplicaOptions {
@@ -97,6 +100,7 @@ impl World {
             now_ms: 1_000,
             drawn: 0,
             late: None,
+            is_piece_damaged: false,
         }
     }
 
@@ -165,6 +169,7 @@ impl World {
         match fate {
             Fate::Arrives => self.deliver(number, &reply),
             Fate::ArrivesLate => self.late = Some((number, reply)),
+            Fate::IsDamaged => self.deliver_damaged(number, reply),
             Fate::IsLost => {}
         }
     }
@@ -229,6 +234,37 @@ impl World {
     }
 
     fn deliver(&mut self, number: u64, reply: &Reply) {
+        if matches!(reply.content, ReplyContent::SnapshotId(_)) {
+            self.is_piece_damaged = false;
+        }
+        let handled = self.handle(number, reply);
+        let is_damaged_snapshot = matches!(handled, Err(ObserverError::Snapshot { .. }));
+        if is_damaged_snapshot && std::mem::take(&mut self.is_piece_damaged) {
+            return;
+        }
+        handled.expect("the leader says nothing that cannot be");
+    }
+
+    /// What a leader cannot have said is asked for again.
+    fn deliver_damaged(&mut self, number: u64, mut reply: Reply) {
+        self.is_piece_damaged |= matches!(reply.content, ReplyContent::Piece(..));
+        if let ReplyContent::Records(bytes, _) | ReplyContent::Piece(.., bytes) = &mut reply.content
+            && let Some(last) = bytes.last_mut()
+        {
+            *last ^= 1;
+        }
+        let handled = self.handle(number, &reply);
+        let refused = handled.as_ref().err();
+        let may_pass = refused.is_none_or(|error| {
+            matches!(
+                error,
+                ObserverError::Records(_) | ObserverError::Snapshot { .. }
+            )
+        });
+        assert!(may_pass && !self.observer.has_failed(), "{refused:?}");
+    }
+
+    fn handle(&mut self, number: u64, reply: &Reply) -> Result<(), ObserverError> {
         let content = match &reply.content {
             ReplyContent::Records(bytes, high_watermark) => Content::Records {
                 bytes,
@@ -249,8 +285,7 @@ impl World {
             content,
         };
         let now = Now::at_ms(self.now_ms);
-        let handled = self.observer.handle_answer(number, answer, now);
-        handled.expect("the leader says nothing that cannot be");
+        self.observer.handle_answer(number, answer, now)
     }
 
     /// What was applied is what is committed, in order.
@@ -290,6 +325,7 @@ fn fates() -> impl Strategy<Value = Fate> {
     prop_oneof![
         6 => Just(Fate::Arrives),
         1 => Just(Fate::ArrivesLate),
+        1 => Just(Fate::IsDamaged),
         1 => Just(Fate::IsLost),
     ]
 }

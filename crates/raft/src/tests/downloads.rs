@@ -118,6 +118,32 @@ fn what_is_compressed_is_no_part_of_the_log() {
     assert_eq!(replica.end_offset(), 8);
 }
 
+/// Its leader has it whole. A control batch is read before it is written.
+#[test]
+fn what_was_damaged_on_its_way_is_asked_for_again() {
+    let disk = new_disk();
+    let mut replica = follower(&disk, LeaderEpoch(3)).expect("the disk works");
+    let place = BatchPlace {
+        base_offset: 8,
+        leader_epoch: LeaderEpoch(9),
+        timestamp_ms: 2_000,
+    };
+    let sent = quorum_batch(&[QuorumRecord::KRaftVersion(1)], place);
+    for (now_ms, end_offset) in [(3_000, 8), (4_000, 9)] {
+        let mut bytes = sent.clone();
+        let last = bytes.last_mut().expect("some");
+        *last ^= u8::from(end_offset == 8);
+        let records = Content::Records {
+            bytes: &bytes,
+            high_watermark: 9,
+        };
+        let taken = exchange(&mut replica, now_ms, records);
+        let is_refused = matches!(taken, Err(ObserverError::Records(_)));
+        assert_eq!(is_refused, end_offset == 8, "{taken:?}");
+        assert_eq!(replica.end_offset(), end_offset);
+    }
+}
+
 /// Whatever another leader has written beside it: in an earlier epoch, the same or a later one.
 #[test]
 fn a_crash_leaves_the_log_or_the_snapshot_in_its_place() {

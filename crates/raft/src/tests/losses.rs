@@ -151,6 +151,62 @@ fn an_observer_that_could_not_reach_its_leader_knows_whether_that_has_led_anew()
     );
 }
 
+/// Neither bytes that were damaged on their way nor a disk that has damaged its own are a leader that has lost records.
+#[test]
+fn a_damaged_batch_is_not_taken_for_another_history() {
+    let disk = new_disk();
+    let leader = LeaderAndEpoch {
+        leader_id: Some(BrokerId(2)),
+        epoch: LeaderEpoch(5),
+    };
+    let sent = [0, 1].map(|base_offset| {
+        let place = BatchPlace {
+            base_offset,
+            leader_epoch: LeaderEpoch(5),
+            timestamp_ms: 1_000,
+        };
+        batch(place, &["value"])
+    });
+    let answer = |replica: &mut Replica<SimDisk>, now_ms, bytes: &[u8]| {
+        let now = Now::at_ms(now_ms);
+        let asked = replica.poll_request(now).expect("a question").number;
+        let content = Content::Records {
+            bytes,
+            high_watermark: 2,
+        };
+        let answer = Answer::Answer {
+            error: model::ErrorCode::None,
+            leader,
+            content,
+        };
+        replica.handle_answer(asked, answer, now)
+    };
+    let mut replica = open_observer(&disk);
+    let learnt = replica.handle_leader(leader, Now::at_ms(1_000));
+    learnt.expect("a leader");
+    answer(&mut replica, 1_000, &sent.concat()).expect("sound");
+
+    let mut replica = open_observer(&disk);
+    let mut damaged = sent[1].clone();
+    *damaged.last_mut().expect("some") ^= 1;
+    for (now_ms, bytes) in [(2_000, &damaged[..]), (3_000, &sent[1][..9])] {
+        let refused = answer(&mut replica, now_ms, bytes);
+        let is_refused = matches!(refused, Err(ObserverError::Records(_)));
+        assert!(is_refused && !replica.has_failed(), "{refused:?}");
+    }
+    let file = disk.open(Path::new(LOG), OpenMode::Write).expect("there");
+    let position = length(&disk) - sent[1].len() as u64;
+    file.write_at(&damaged, position).expect("works");
+    let refused = answer(&mut replica, 4_000, &sent[1]);
+    let is_refused = matches!(refused, Err(ObserverError::Append(AppendError::Log(_))));
+    assert!(is_refused && replica.has_failed(), "{refused:?}");
+
+    let mut replica = open_observer(&disk);
+    assert_eq!(replica.end_offset(), 1);
+    answer(&mut replica, 5_000, &sent[1]).expect("sound");
+    assert_eq!((replica.end_offset(), replica.high_watermark()), (2, 2));
+}
+
 /// What is not committed may be another leader's.
 #[test]
 fn a_last_batch_that_is_not_the_leaders_is_cut_while_it_is_not_committed() {
