@@ -61,6 +61,21 @@ pub enum OpenError {
         /// What is wrong.
         error: SnapshotError,
     },
+    /// The newest snapshot is larger than one can be.
+    #[error(
+        "`{}` has {size_bytes} bytes, and neither this version nor Apache Kafka reads a snapshot of more than \
+         {size_bytes_max}. Move it elsewhere: the snapshot before it, and the log, have the same if they are still \
+         there",
+        file.display()
+    )]
+    SnapshotTooLarge {
+        /// Its file.
+        file: PathBuf,
+        /// How large it is.
+        size_bytes: u64,
+        /// How large it may be.
+        size_bytes_max: u64,
+    },
     /// The log starts beyond zero, and no snapshot says what came before.
     #[error("the metadata log starts at offset {log_start_offset}, and no snapshot reaches there")]
     MissingSnapshot {

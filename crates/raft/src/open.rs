@@ -51,6 +51,7 @@ impl<D: Disk> Replica<D> {
         }
         let (mut log, events) = open_log(&disk, &options, &folder)?;
         let mut snapshots = Snapshots::open(&disk, &folder)?;
+        snapshots.check_size()?;
         check_snapshots(&mut log, &snapshots, is_voter, now_ms)?;
         snapshots.remove_left_over(log.log_start_offset())?;
         let (voters, log_bytes) = read_voters(&log, &snapshots)?;

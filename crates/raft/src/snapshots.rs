@@ -86,6 +86,22 @@ impl<D: Disk> Snapshots<D> {
         self.stored.last().map(|snapshot| snapshot.id)
     }
 
+    /// Checks that the newest snapshot can be read as a whole.
+    ///
+    /// # Errors
+    /// When it is too large.
+    pub(crate) fn check_size(&self) -> Result<(), OpenError> {
+        let newest = self.stored.last();
+        match newest.filter(|newest| newest.size_bytes > SNAPSHOT_BYTES_MAX) {
+            None => Ok(()),
+            Some(newest) => Err(OpenError::SnapshotTooLarge {
+                file: self.folder.join(newest.id.to_string()),
+                size_bytes: newest.size_bytes,
+                size_bytes_max: SNAPSHOT_BYTES_MAX,
+            }),
+        }
+    }
+
     /// All snapshots, oldest first.
     pub(crate) fn all(&self) -> &[StoredSnapshot] {
         &self.stored

@@ -33,6 +33,31 @@ fn a_log_without_the_snapshot_before_it_is_left_alone() {
     assert!(disk.status(&kept).is_ok(), "nothing was removed");
 }
 
+/// An operator is told which file it is, before anything is made of it.
+#[test]
+fn a_snapshot_that_is_too_large_to_be_read_is_told_of() {
+    let directory = trials::directory();
+    let folder = directory.path().join(METADATA_LOG_FOLDER);
+    std::fs::create_dir(&folder).expect("new");
+    let id = SnapshotId {
+        end_offset: 7,
+        epoch: LeaderEpoch(1),
+    };
+    let path = folder.join(id.to_string());
+    let file = std::fs::File::create(&path).expect("new");
+    // It takes no room.
+    file.set_len(1 << 31).expect("works");
+    let options = ReplicaOptions {
+        directory: directory.path().to_owned(),
+        ..options(voter())
+    };
+    let refused = Replica::open(storage::disk::RealDisk, options);
+    let words = refused.expect_err("too large").to_string();
+    let expect = format!("`{}` has 2147483648 bytes", path.display());
+    assert!(words.starts_with(&expect), "{words}");
+    assert_eq!(file.metadata().expect("there").len(), 1 << 31);
+}
+
 #[test]
 fn a_snapshot_is_due_by_bytes_and_by_time_and_after_a_pause() {
     let disk = new_disk();
