@@ -262,9 +262,15 @@ mod tests {
         let moved = |ids: &[i32]| Some(ids.iter().copied().map(BrokerId).collect());
         let topics = ["t", "t"].map(|topic| TopicReassignment {
             topic: topic.to_owned(),
-            partitions: vec![(0, moved(&[1, 3])), (0, moved(&[1, 4]))],
+            // The broker 9 is unknown.
+            partitions: [&[1, 3], &[1, 4], &[1, 9]]
+                .map(|ids| (0, moved(ids)))
+                .to_vec(),
         });
         let decided = reassign_partitions(&cluster.image, &cluster.context(), &topics, true);
+        let results = decided.response.iter().flat_map(|one| &one.partitions);
+        let refused: Vec<bool> = results.map(|(_, result)| result.is_err()).collect();
+        assert_eq!(refused, [false, false, true, false, false, true]);
         assert_eq!(decided.records.len(), 1);
         cluster.replay(&decided.records);
         let partition = cluster.image.topics.partition("t", 0).unwrap();

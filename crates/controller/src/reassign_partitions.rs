@@ -38,8 +38,8 @@ pub struct OngoingReassignments {
     pub partitions: Vec<(i32, Arc<Partition>)>,
 }
 
-/// Starts and takes back reassignments (KIP-455); of several for one partition the last one counts. Without
-/// `allows_other_counts` a partition keeps as many replicas as it has (KIP-860).
+/// Starts and takes back reassignments (KIP-455); of several for one partition the last one counts that is
+/// not refused. Without `allows_other_counts` a partition keeps as many replicas as it has (KIP-860).
 pub fn reassign_partitions(
     image: &MetadataImage,
     context: &ControllerContext<'_>,
@@ -51,29 +51,38 @@ pub fn reassign_partitions(
         values: TopicValues::new(image, context),
         allows_other_counts,
     };
-    let mut records = Vec::new();
-    let words = topics.iter().flat_map(|one| {
-        let ids = one.partitions.iter().map(|(id, _)| *id);
-        ids.map(move |id| (&*one.topic, id))
-    });
-    let mut are_last = last_words(words).into_iter();
-    let results = topics
+    let changes = topics
         .iter()
         .map(|TopicReassignment { topic, partitions }| {
-            let partitions = partitions.iter().map(|(id, replicas)| {
-                let changed = reassignments.change(topic, *id, replicas.as_deref());
-                let is_last = are_last.next().unwrap_or(true);
-                let change = changed.map(|change| {
-                    let change = change.filter(|_| is_last);
-                    records.extend(change.map(MetadataRecord::PartitionChange));
-                });
-                (*id, change)
-            });
-            PartitionResults {
-                topic: topic.clone(),
-                partitions: partitions.collect(),
-            }
+            let partitions = partitions.iter();
+            let changes = partitions
+                .map(|(id, replicas)| reassignments.change(topic, *id, replicas.as_deref()));
+            changes.collect::<Vec<_>>()
         });
+    let changes: Vec<_> = changes.collect();
+    // What is refused takes nothing back of what is not.
+    let words = topics.iter().zip(&changes).flat_map(|(one, changes)| {
+        let words = one.partitions.iter().zip(changes);
+        let words = words.filter(|(_, change)| change.is_ok());
+        words.map(|((id, _), _)| (&*one.topic, *id))
+    });
+    let mut are_last = last_words(words).into_iter();
+    let mut records = Vec::new();
+    let results = topics.iter().zip(changes).map(|(one, changes)| {
+        let partitions = one.partitions.iter().zip(changes);
+        let partitions = partitions.map(|((id, _), change)| {
+            let change = change.map(|change| {
+                let is_last = are_last.next().unwrap_or(true);
+                let change = change.filter(|_| is_last);
+                records.extend(change.map(MetadataRecord::PartitionChange));
+            });
+            (*id, change)
+        });
+        PartitionResults {
+            topic: one.topic.clone(),
+            partitions: partitions.collect(),
+        }
+    });
     let results = results.collect();
     Decision::atomic(records, results)
 }
