@@ -105,12 +105,13 @@ impl<D: Disk> Partition<D> {
         let _flushing = self.flushing.lock();
         let mut state = self.opened()?;
         let moving = Moving::begin(self, &state, to);
-        let copy = complete(state.log(), &moving)?;
+        let mut copy = complete(state.log(), &moving)?;
         assert_eq!(
             copy.log_end_offset(),
             state.log_end_offset(),
             "a copy takes the place of a log when it has all of it"
         );
+        copy.take_place_of(state.log());
         let old = std::mem::replace(state.log(), copy);
         moving.has_moved.set(true);
         drop(moving);

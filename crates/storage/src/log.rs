@@ -385,6 +385,13 @@ impl<D: Disk> Log<D> {
         &mut self.producer_state
     }
 
+    /// Takes the place of another copy of the log. The numbers of proofs go on: one of before is none of what a
+    /// producer verifies from here on.
+    pub const fn take_place_of(&mut self, before: &Self) {
+        let count = before.producer_state.verification_count();
+        self.producer_state.set_verification_count(count);
+    }
+
     /// Notes that the leader of `leader_epoch` writes from `start_offset` on.
     pub fn assign_leader_epoch(
         &mut self,

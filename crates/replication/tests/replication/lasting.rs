@@ -1,8 +1,17 @@
 //! What stays true of a partition through rest, cuts and changes of its role.
 
-use crate::support::{Served, batch, producer_batch};
+use crate::support::{Served, batch, producer_batch, topic_partition};
 use model::{BrokerId, ErrorCode, LeaderEpoch, ProducerEpoch, ProducerId};
 use replication::{FirstBatch, Role};
+use std::path::Path;
+use storage::{Disk, Log, LogOpening};
+
+/// What a producer's transaction begins with here.
+const FIRST: FirstBatch = FirstBatch {
+    producer_id: ProducerId(3),
+    producer_epoch: ProducerEpoch(0),
+    base_sequence: 0,
+};
 
 /// What was flushed stays durable while the log is idle, though the indexes may not be: else a flush would be due
 /// that nobody begins, and the high watermark would stay.
@@ -55,18 +64,13 @@ fn a_log_is_not_idle_while_a_producer_may_send_again_what_it_knows() {
 fn a_proof_does_not_outlive_the_records_that_it_was_for() {
     let served = Served::with(|config| config.verify_transactions = true);
     let partition = &served.partition;
-    let first = FirstBatch {
-        producer_id: ProducerId(3),
-        producer_epoch: ProducerEpoch(0),
-        base_sequence: 0,
-    };
     let lead = |epoch| {
         partition
             .take_role(Role::alone(LeaderEpoch(epoch)))
             .unwrap()
     };
     lead(1);
-    let before = partition.start_verification(first, true, 0).unwrap();
+    let before = partition.start_verification(FIRST, true, 0).unwrap();
     for (epoch, restarts) in [(2, false), (4, true)] {
         served.append(batch(0, 1));
         let role = Role::Follower {
@@ -80,10 +84,28 @@ fn a_proof_does_not_outlive_the_records_that_it_was_for() {
             false => partition.truncate_as_follower(leader_epoch, 0, 0).unwrap(),
         };
         lead(epoch + 1);
-        let now = partition.start_verification(first, true, 0).unwrap();
+        let now = partition.start_verification(FIRST, true, 0).unwrap();
         assert!(before.is_some() && now.is_some());
         assert_ne!(before, now);
     }
+}
+
+/// Nor the log that it was asked for, when a copy in another directory takes its place.
+#[test]
+fn a_proof_does_not_outlive_the_log_that_it_was_for() {
+    let served = Served::with(|config| config.verify_transactions = true);
+    let partition = &served.partition;
+    let before = partition.start_verification(FIRST, true, 0).unwrap();
+    served.disk.create_directory(Path::new("/other")).unwrap();
+    let moved = partition.move_log(&"/other".into(), |_, _| {
+        let directory = "/other/topic-3".into();
+        let disk = served.disk.clone();
+        Log::create(LogOpening::new(disk, directory, topic_partition()))
+    });
+    assert!(moved.is_ok());
+    let now = partition.start_verification(FIRST, true, 0).unwrap();
+    assert!(before.is_some() && now.is_some());
+    assert_ne!(before, now);
 }
 
 #[test]
