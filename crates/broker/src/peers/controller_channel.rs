@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   request ──> whoever leads, as the follower of the quorum knows ── answer ──> whoever has asked
-//!      ▲                       │ NOT_CONTROLLER, no connection
+//!      ▲                       │ NOT_CONTROLLER, no connection, no answer in time
 //!      └────── a moment ───────┘
 //! ```
 //!
@@ -58,21 +58,21 @@ impl ControllerChannel {
         purpose: Purpose,
         deadline: Deadline,
     ) -> Result<Connection, Error> {
-        let node = self.wait_for_active(deadline).await;
-        let node =
-            node.ok_or_else(|| deadline.error("find the active controller", "the quorum"))?;
+        let node = self.active(deadline).await?;
         self.connections.connection(&node, purpose, deadline).await
     }
 
-    async fn wait_for_active(&self, deadline: Deadline) -> Option<PeerNode> {
+    async fn active(&self, deadline: Deadline) -> Result<PeerNode, Error> {
         let mut leader = self.leader.clone();
         let found = deadline.bound(leader.wait_for(Option::is_some)).await;
         // An error says that the follower has ended, and nobody learns of another leader.
-        found?.ok()?.clone()
+        let found = found.and_then(|found| found.ok()?.clone());
+        found.ok_or_else(|| deadline.error("find the active controller", "the quorum"))
     }
 
-    /// Sends `message` to the active controller, and to the next one when it is none any more, until the
-    /// deadline. `code_of` reads the error of an answer.
+    /// Sends `message` to the active controller until the deadline: to the next one when it is none any more, and
+    /// again when it has not answered in the time that requests of this purpose have. Its connection may be dead, of
+    /// which nobody tells. `code_of` reads the error of an answer.
     ///
     /// # Errors
     /// Why there is no answer, or none that can be read.
@@ -84,10 +84,7 @@ impl ControllerChannel {
         deadline: Deadline,
     ) -> Result<Response, Error> {
         loop {
-            let outcome = match self.connection(purpose, deadline).await {
-                Ok(connection) => connection.call(message, deadline).await,
-                Err(error) => Err(error),
-            };
+            let outcome = self.call_once(purpose, message, deadline).await;
             let failure = match outcome {
                 Ok(response) => match code_of(&response)? {
                     ErrorCode::NotController => None,
@@ -103,5 +100,17 @@ impl ControllerChannel {
                 return Err(failure.unwrap_or_else(none));
             }
         }
+    }
+
+    async fn call_once<'m, M: Request<'m>>(
+        &self,
+        purpose: Purpose,
+        message: &M,
+        deadline: Deadline,
+    ) -> Result<Response, Error> {
+        let node = self.active(deadline).await?;
+        let deadline = deadline.earlier(self.deadline(purpose));
+        let connection = self.connections.connection(&node, purpose, deadline);
+        connection.await?.call(message, deadline).await
     }
 }

@@ -124,3 +124,84 @@ impl Forwarding {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::connections::PeerConnections;
+    use crate::peers::endpoints::PeerNode;
+    use config::ServerConfig;
+    use config::sources::{Sources, load};
+    use connection::Endpoint;
+    use model::BrokerId;
+    use std::io;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::sync::watch;
+    use wire::messages::ApiVersionsResponse;
+    use wire::messages::api_versions_response::ApiVersion;
+
+    /// A connection to a controller, by which it is silent once it has said what it serves, or answers each request.
+    async fn serve(mut stream: TcpStream, is_silent: bool) -> io::Result<()> {
+        loop {
+            let mut frame = vec![0; stream.read_u32().await? as usize];
+            stream.read_exact(&mut frame).await?;
+            let [api, version] = [0, 2].map(|at| i16::from_be_bytes([frame[at], frame[at + 1]]));
+            let mut answer = frame[4..8].to_vec();
+            if api == ApiKey::ApiVersions as i16 {
+                let served = [ApiVersion {
+                    api_key: ApiKey::Envelope as i16,
+                    ..ApiVersion::default()
+                }];
+                let response = ApiVersionsResponse {
+                    api_keys: served[..].into(),
+                    ..ApiVersionsResponse::default()
+                };
+                answer.extend(response.to_bytes(version));
+            } else if is_silent {
+                continue;
+            } else {
+                let response = EnvelopeResponse {
+                    response_data: Some(b"decided"),
+                    error_code: 0,
+                };
+                // The header has no tagged fields.
+                answer.push(0);
+                answer.extend(response.to_bytes(version));
+            }
+            stream.write_u32(answer.len() as u32).await?;
+            stream.write_all(&answer).await?;
+        }
+    }
+
+    /// Nobody tells that a controller's machine is gone, or a firewall between has forgotten the connection.
+    #[tokio::test]
+    async fn a_request_goes_again_over_another_connection_where_one_is_silent() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("is bound").port();
+        tokio::spawn(async move {
+            let mut is_silent = true;
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, is_silent));
+                is_silent = false;
+            }
+        });
+        let overrides = [("controller.socket.timeout.ms", "200")];
+        let overrides = overrides.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let sources = Sources {
+            overrides: &overrides,
+            ..Sources::default()
+        };
+        let values = load(&sources).expect("sound").values;
+        let config = ServerConfig::read(&values).expect("sound");
+        let (_leader, leader) = watch::channel(Some(PeerNode {
+            id: BrokerId(7),
+            endpoint: Endpoint::new("127.0.0.1", port),
+        }));
+        let channel = ControllerChannel::new(PeerConnections::new(&config), leader);
+        let forwarding = Forwarding::new(channel);
+        let client = IpAddr::from([127, 0, 0, 1]);
+        let forwarded = forwarding.forward(b"a request", client).await;
+        assert_eq!(forwarded.as_deref(), Ok(&b"decided"[..]));
+    }
+}
