@@ -7,10 +7,10 @@
 //!   API that is not forwarded INVALID_REQUEST (another envelope among them), a body that cannot be read
 //!   UNSUPPORTED_VERSION.
 
-use super::{Request, Served, Server, served};
+use super::{Request, Served, Server, elements_max, forwarded_body, served};
 use crate::api::cluster_node::ClusterNode;
 use crate::net::{ConnectionContext, ResponseBuffer};
-use model::{DecodeError, ErrorCode, Message, Reader};
+use model::{DecodeError, ErrorCode, InvalidStrings, Message, Reader};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use wire::messages::{DefaultPrincipalData, EnvelopeRequest, EnvelopeResponse};
@@ -72,13 +72,13 @@ fn client(
     })
 }
 
-/// The answer to a request within an envelope, as a frame.
-async fn serve_forwarded(
-    server: &Arc<ClusterNode>,
-    mut client: ConnectionContext,
-    frame: &[u8],
-) -> Result<ResponseBuffer, ErrorCode> {
-    let header = RequestHeader::decode(&mut Reader::new(frame));
+/// Checks that a request within an envelope can be served.
+///
+/// # Errors
+/// What whoever has forwarded it is told: at once, as others have forwarded theirs over the same connection.
+fn check(server: &ClusterNode, frame: &[u8]) -> Result<(), ErrorCode> {
+    let mut reader = Reader::new(frame);
+    let header = RequestHeader::decode(&mut reader);
     let header = header.map_err(|_| ErrorCode::UnsupportedVersion)?;
     let api = ApiKey::from_number(header.api_key).ok_or(ErrorCode::UnsupportedVersion)?;
     let facts = api.facts();
@@ -88,6 +88,29 @@ async fn serve_forwarded(
     if !served::is_decided_by_controller(api) || !served::is_served(api, header.api_version, true) {
         return Err(ErrorCode::InvalidRequest);
     }
+    let request = Request {
+        api,
+        version: header.api_version,
+        correlation_id: header.correlation_id,
+        body: reader.remaining(),
+        invalid: &InvalidStrings::default(),
+        elements_max: elements_max(server, frame.len()),
+        waits_for_room: false,
+    };
+    match forwarded_body::check(&request) {
+        // Strings that are no text are replaced when it is served.
+        Ok(()) | Err(DecodeError::InvalidUtf8) => Ok(()),
+        Err(_) => Err(ErrorCode::UnsupportedVersion),
+    }
+}
+
+/// The answer to a request within an envelope, as a frame.
+async fn serve_forwarded(
+    server: &Arc<ClusterNode>,
+    mut client: ConnectionContext,
+    frame: &[u8],
+) -> Result<ResponseBuffer, ErrorCode> {
+    check(server, frame)?;
     let mut answer = ResponseBuffer::default();
     let mut frame = frame.to_vec();
     let serving = super::serve(

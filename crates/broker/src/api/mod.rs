@@ -24,6 +24,7 @@ pub(crate) mod foreign_nodes;
 mod access_control;
 mod authorized_operations;
 mod error_codes;
+mod forwarded_body;
 mod passed_on;
 mod weight;
 

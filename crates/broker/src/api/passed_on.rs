@@ -6,7 +6,7 @@
 
 use super::altered::{Named, each_resource, told};
 use super::incremental_alter_configs::{alter_loggers, is_logger};
-use super::{Request, Served, Server, dispatch};
+use super::{Request, Served, Server, dispatch, forwarded_body};
 use super::{alter_configs as legacy, incremental_alter_configs as incremental};
 use crate::api::broker::Broker;
 use crate::api::cluster_node::ClusterNode;
@@ -39,6 +39,7 @@ pub(super) async fn serve(
     let Some(forwarding) = &broker.forwarding else {
         return dispatch(Server::Broker(broker), context, request, out).await;
     };
+    forwarded_body::check(request)?;
     let passing_on = PassingOn {
         broker,
         forwarding,

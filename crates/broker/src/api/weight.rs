@@ -5,7 +5,9 @@ use crate::api::cluster_node::ClusterNode;
 use crate::net::{AnswerSize, Weight};
 use crate::scheduling::heavy_work::Lane;
 use model::{DecodeError, Message, Reader};
-use wire::messages::{DescribeTopicPartitionsRequest, MetadataRequest, OffsetFetchRequest};
+use wire::messages::{
+    DescribeTopicPartitionsRequest, EnvelopeRequest, MetadataRequest, OffsetFetchRequest,
+};
 use wire::{ApiKey, RequestHeader};
 
 /// A request up to this size takes little time, unless it asks for all that there is.
@@ -61,8 +63,13 @@ impl Weight {
     pub(crate) fn at_controller(server: &ClusterNode, frame: &[u8]) -> Self {
         let api = frame.first_chunk().map(|bytes| i16::from_be_bytes(*bytes));
         match api.and_then(ApiKey::from_number) {
-            // A part of the metadata log, or of a snapshot, which takes no memory.
-            Some(ApiKey::Fetch | ApiKey::FetchSnapshot) => Self::LIGHT,
+            // A part of the metadata log, or of a snapshot, which takes no memory. Nobody who follows names more.
+            Some(ApiKey::Fetch | ApiKey::FetchSnapshot) => match frame.len() {
+                ..=LIGHT_REQUEST_BYTES => Self::LIGHT,
+                _ => Self::heavy(Lane::Large, AnswerSize::Proportional),
+            },
+            // As if what is in it had come here.
+            Some(ApiKey::Envelope) => Self::of(server, forwarded(frame).unwrap_or(frame)),
             _ => Self::of(server, frame),
         }
     }
@@ -137,6 +144,17 @@ const fn is_for_controller(api: ApiKey) -> bool {
             | ApiKey::AlterUserScramCredentials
             | ApiKey::UnregisterBroker
     )
+}
+
+/// The request within an Envelope; `None` of one that is refused.
+fn forwarded(frame: &[u8]) -> Option<&[u8]> {
+    let mut reader = Reader::new(frame);
+    let version = RequestHeader::decode(&mut reader).ok()?.api_version;
+    if !served::is_served(ApiKey::Envelope, version, true) {
+        return None;
+    }
+    let message = EnvelopeRequest::read(&mut reader, version).ok()?;
+    Some(message.request_data)
 }
 
 /// The version of a request that is served.

@@ -10,6 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use testkit::{Client, TestServer, batch, wait_until};
 use trials::Directory;
+use wire::ApiKey;
 use wire::messages::alter_configs_request::{AlterConfigsResource, AlterableConfig};
 use wire::messages::{
     AlterConfigsRequest, AlterConfigsResponse, ApiVersionsRequest, ApiVersionsResponse,
@@ -114,6 +115,11 @@ fn brokers_live_by_a_controller_without_a_broker() {
                 .contains(&"b".to_owned())
         );
         assert_eq!(ids(&mut client), [1, 2]);
+        // What it would not understand needs no controller, and holds up nobody who waits for one.
+        let mut mistaken = one.connect();
+        let broken = mistaken.frame_of(ApiKey::CreateTopics as i16, 7, true, &[0xff]);
+        mistaken.send_bytes(&broken);
+        mistaken.assert_closed();
         quorum.start_again();
         let later = format!("after-{crash}");
         assert_eq!(create_on(&mut client, &later, &[2, 1]), ErrorCode::None);

@@ -1,6 +1,8 @@
 //! Who waits for memory that connections share, and who does not.
 
 use super::*;
+use crate::net::{AnswerSize, Weight};
+use crate::scheduling::heavy_work::Lane;
 use model::LeaderEpoch;
 use std::sync::mpsc;
 use wire::messages::create_topics_request::CreatableTopic;
@@ -12,8 +14,9 @@ use wire::messages::offset_commit_request::{
 use wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
 use wire::messages::{
     CreateTopicsRequest, DeleteTopicsRequest, DescribeConfigsRequest, DescribeGroupsRequest,
-    ElectLeadersRequest, FindCoordinatorRequest, ListGroupsRequest, MetadataRequest,
-    OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest,
+    ElectLeadersRequest, EnvelopeRequest, FindCoordinatorRequest, ListGroupsRequest,
+    ListPartitionReassignmentsRequest, MetadataRequest, OffsetCommitRequest, OffsetCommitResponse,
+    OffsetFetchRequest,
 };
 
 /// A group's offsets take 3.6 MB.
@@ -543,6 +546,42 @@ fn who_follows_the_metadata_waits_for_no_room_and_takes_none() {
     let whole = fs::read(folder.join(snapshot.to_string())).unwrap();
     assert!(whole.len() > 500_000, "{}", whole.len());
     assert!(partition.unaligned_records == Some(&*whole));
+}
+
+#[test]
+fn what_is_large_waits_at_a_controller_too_and_what_is_forwarded_as_if_it_had_come_there() {
+    let directory = trials::directory();
+    let running = Running::start(&[directory.path()]);
+    let mut client = running.connect();
+    let follow = client.frame(17, &fetch_of_metadata(LeaderEpoch(1), 0));
+    let list = client.frame(0, &ListPartitionReassignmentsRequest::default());
+    let create = creation(&mut client, "topic");
+    let mut within = |frame: &[u8]| {
+        let envelope = EnvelopeRequest {
+            request_data: &frame[4..],
+            ..EnvelopeRequest::default()
+        };
+        client.frame(0, &envelope)
+    };
+    let in_small = (Some(Lane::Small), AnswerSize::Unknown, false);
+    for (frame, expect) in [
+        (follow.clone(), (None, AnswerSize::Proportional, false)),
+        (
+            padded(follow, 10_000),
+            (Some(Lane::Large), AnswerSize::Proportional, false),
+        ),
+        (list.clone(), in_small),
+        (within(&list), in_small),
+        (within(&create), (None, AnswerSize::Proportional, true)),
+        (
+            within(&padded(create, 10_000)),
+            (Some(Lane::Large), AnswerSize::Large, true),
+        ),
+    ] {
+        let weight = Weight::at_controller(&running.broker().cluster_node, &frame[4..]);
+        let seen = (weight.lane, weight.answer, weight.is_for_controller);
+        assert_eq!(seen, expect, "{:?}", &frame[4..8]);
+    }
 }
 
 fn fetch_of_metadata(epoch: LeaderEpoch, offset: i64) -> wire::messages::FetchRequest<'static> {
