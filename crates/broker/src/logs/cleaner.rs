@@ -277,8 +277,19 @@ impl Cleaner {
         }
     }
 
-    /// A log has been cut: what is appended there is not clean. To be called while its compaction is paused.
-    pub(crate) fn note_cut(&self, logs: &Logs, partition: &Partition, end_offset: i64) {
+    /// A log has been cut: what is appended there is not clean. Its compaction is paused, which would note what was.
+    pub(crate) fn note_cut(
+        &self,
+        logs: &Logs,
+        partition: &Partition,
+        end_offset: i64,
+        pause: &Pause,
+    ) {
+        assert_eq!(
+            pause.key,
+            key(partition),
+            "the compaction of the log that was cut is paused"
+        );
         let name = partition.topic_partition();
         let Some(directory) = logs.directories.get(partition.directory_index()) else {
             return;

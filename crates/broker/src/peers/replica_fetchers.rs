@@ -242,7 +242,9 @@ impl ReplicaFetchers {
         let before = partition.offsets();
         let position = partition.begin_following(leader_epoch, now_ms());
         if partition.offsets().log_end_offset < before.log_end_offset {
-            fetcher::note_cut(&logs, partition, &before);
+            // What is compacted now was begun before, and takes the place of nothing any more.
+            let pause = logs.cleaner.pause(partition);
+            fetcher::note_cut(&logs, partition, &before, &pause);
         }
         match position {
             // The first fetch would tell the leader of what is not durable.

@@ -11,6 +11,7 @@
 
 use super::{FetcherId, ReplicaFetchers};
 use crate::logs::checkpoint_files::Kind;
+use crate::logs::cleaner::Pause;
 use crate::logs::{Logs, checkpoints};
 use crate::peers::connections::Purpose;
 use crate::peers::endpoints::PeerNode;
@@ -546,8 +547,7 @@ async fn truncate(
     let cut = move || {
         let before = partition.offsets();
         let directory_index = partition.directory_index();
-        // A compaction that goes on would note what was clean.
-        let _pause = logs.cleaner.pause(&partition);
+        let pause = logs.cleaner.pause(&partition);
         let follow = || partition.follow(&action, now_ms());
         let result = logs.disks.call(directory_index, DiskUse::Write, follow);
         let after = partition.offsets();
@@ -555,7 +555,7 @@ async fn truncate(
             || after.log_start_offset > before.log_end_offset
         {
             tell_of_cut(&partition, &action, &before);
-            note_cut(&logs, &partition, &before);
+            note_cut(&logs, &partition, &before, &pause);
         }
         result
     };
@@ -567,9 +567,15 @@ async fn truncate(
 }
 
 /// Mends what is noted elsewhere of what was in a log before it was cut; nothing was appended since.
-pub(super) fn note_cut(logs: &Logs, partition: &Partition, before: &PartitionOffsets) {
+pub(super) fn note_cut(
+    logs: &Logs,
+    partition: &Partition,
+    before: &PartitionOffsets,
+    pause: &Pause,
+) {
     let after = partition.offsets();
-    logs.cleaner.note_cut(logs, partition, after.log_end_offset);
+    let end_offset = after.log_end_offset;
+    logs.cleaner.note_cut(logs, partition, end_offset, pause);
     let Some(directory) = logs.directories.get(partition.directory_index()) else {
         return;
     };
