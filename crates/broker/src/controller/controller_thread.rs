@@ -5,13 +5,14 @@
 //!     <── answer ── metadata_loader <── change ──────────────────────┘
 //!     <── answer to another node ────────────────────────────────────┘
 //!   time ── what is due ──> the same way
+//!   link ── questions about the metadata log ──> answered before the next decision
 //! ```
 //!
 //! One decision follows the other, so each is made over the image that the one before has left. What waits
 //! shares a sync. The thread knows no partition and waits for no log directory but that of the metadata log.
 
 use super::broker_log::log_transition;
-use super::link::{ControllerLink, LinkEnd, Message, Messages};
+use super::link::{ControllerLink, LinkEnd, Message, Messages, Question};
 use super::metadata_loader::{self, AnswerWhen, MetadataLoader, MetadataPublisher, Tasks, Waiting};
 use super::snapshot_writer::SnapshotWriter;
 use crate::scheduling::clock::{now, now_ms, random_bytes};
@@ -23,11 +24,13 @@ use model::ErrorCode;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 /// So many messages share a sync at most, and no longer are those before kept from it.
 const GROUP_MAX: usize = 256;
 const GROUP_TIME: Duration = Duration::from_millis(5);
+/// So many questions are answered before the next decision at most.
+const QUESTIONS_AT_ONCE: usize = 64;
 
 /// What the thread owns.
 pub(crate) struct ControllerThread {
@@ -37,6 +40,7 @@ pub(crate) struct ControllerThread {
     config: ServerConfig,
     halt: Halt,
     high_watermark: watch::Sender<i64>,
+    questions: mpsc::Receiver<Question>,
     snapshots: SnapshotWriter,
     /// Whether the metadata log has been closed: what comes afterwards is for another controller.
     is_closed: bool,
@@ -98,6 +102,7 @@ impl Unstarted {
         metadata_loader::start(self.tasks, image, publishers, halt_loader)?;
         let LinkEnd {
             mut messages,
+            questions,
             high_watermark,
             contacts,
             own,
@@ -109,6 +114,7 @@ impl Unstarted {
             config,
             halt,
             high_watermark,
+            questions,
             snapshots: SnapshotWriter::new(own),
             is_closed: false,
             #[cfg(test)]
@@ -174,15 +180,10 @@ impl ControllerThread {
     }
 
     fn receive(&mut self, message: Message) {
+        self.answer_questions();
         match message {
             Message::Request(request, waiting) => self.stage(&request, waiting),
-            Message::DescribeQuorum(answer) => {
-                let _ = answer.send(self.controller.log.describe_quorum(now()));
-            }
-            Message::Fetch(request, answer) => {
-                let _ = answer.send(self.controller.log.handle_fetch(&request, now()));
-            }
-            Message::AskQuorum(ask) => ask(self.controller.log.replica()),
+            Message::Questions => {}
             Message::SnapshotWritten => self.snapshots.finish(&mut self.controller.log),
             Message::Settle(answer) => {
                 self.flush();
@@ -201,6 +202,22 @@ impl ControllerThread {
                 self.flush();
                 test(self);
                 self.controller.follow_log();
+            }
+        }
+    }
+
+    fn answer_questions(&mut self) {
+        let log = &mut self.controller.log;
+        for _ in 0..QUESTIONS_AT_ONCE {
+            match self.questions.try_recv() {
+                Ok(Question::Describe(answer)) => {
+                    let _ = answer.send(log.describe_quorum(now()));
+                }
+                Ok(Question::Fetch(request, answer)) => {
+                    let _ = answer.send(log.handle_fetch(&request, now()));
+                }
+                Ok(Question::Ask(ask)) => ask(log.replica()),
+                Err(_) => return,
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The way to the controller: requests as values. That of this process answers once this broker serves what was
-//! decided; one of another process as soon as it has decided. And what other nodes ask of the metadata log.
+//! decided; one of another process as soon as it has decided. And what other nodes ask of the metadata log, which waits
+//! for one decision at most, however many wait to be made.
 
 use super::metadata_loader::{AnswerWhen, MetadataLoader, Waiting};
 use crate::scheduling::clock::monotonic;
@@ -14,19 +15,15 @@ use std::sync::{Arc, OnceLock};
 use storage::RealDisk;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Requests that wait for the controller at most.
+/// Requests that wait for the controller at most, and so many questions.
 const QUEUE_LENGTH: usize = 1024;
 
 /// What the controller's thread is asked.
 pub(crate) enum Message {
     /// To decide.
     Request(ControllerRequest, Waiting),
-    /// How the quorum is.
-    DescribeQuorum(oneshot::Sender<QuorumDescription>),
-    /// For a part of the metadata log.
-    Fetch(FetchRequest, oneshot::Sender<FetchAnswer<File>>),
-    /// Something of the quorum's log that changes nothing.
-    AskQuorum(QuorumQuestion),
+    /// To look for questions.
+    Questions,
     /// To take note of a snapshot that has been written.
     SnapshotWritten,
     /// To say when this broker serves all that was decided before.
@@ -36,6 +33,17 @@ pub(crate) enum Message {
     /// Something that no other broker could ask for.
     #[cfg(test)]
     Test(Box<dyn FnOnce(&mut super::controller_thread::ControllerThread) + Send>),
+}
+
+/// What the controller's thread is asked of the quorum's log, between two decisions: that takes little time, and nodes
+/// that are not answered in time are cut off from the metadata.
+pub(super) enum Question {
+    /// How the quorum is.
+    Describe(oneshot::Sender<QuorumDescription>),
+    /// For a part of the metadata log.
+    Fetch(FetchRequest, oneshot::Sender<FetchAnswer<File>>),
+    /// Something that changes nothing.
+    Ask(QuorumQuestion),
 }
 
 /// What is made of the quorum's log.
@@ -52,6 +60,7 @@ pub(crate) struct ControllerLink {
 #[derive(Debug, Clone)]
 struct LocalController {
     messages: mpsc::Sender<Message>,
+    questions: mpsc::Sender<Question>,
     answers: AnswerWhen,
     /// The end of what is committed.
     high_watermark: watch::Receiver<i64>,
@@ -62,6 +71,7 @@ struct LocalController {
 /// What the controller's thread has of its link.
 pub(super) struct LinkEnd {
     pub(super) messages: Messages,
+    pub(super) questions: mpsc::Receiver<Question>,
     pub(super) high_watermark: watch::Sender<i64>,
     pub(super) contacts: Arc<OnceLock<BrokerContacts>>,
     /// By which the thread is told of what it has others do; it does not keep the link.
@@ -101,16 +111,19 @@ impl ControllerLink {
     /// A link to a controller that has yet to be started.
     pub(super) fn new(loader: MetadataLoader) -> (Self, LinkEnd) {
         let (messages, receiver) = mpsc::channel(QUEUE_LENGTH);
+        let (questions, asked) = mpsc::channel(QUEUE_LENGTH);
         let (progress, high_watermark) = watch::channel(0);
         let contacts = Arc::new(OnceLock::new());
         let end = LinkEnd {
             messages: receiver,
+            questions: asked,
             high_watermark: progress,
             contacts: contacts.clone(),
             own: messages.downgrade(),
         };
         let way = Way::Local(LocalController {
             messages,
+            questions,
             answers: AnswerWhen::Served,
             high_watermark,
             contacts,
@@ -185,7 +198,7 @@ impl ControllerLink {
     /// `NotController` when there is no controller any more.
     pub(crate) async fn describe_quorum(&self) -> Result<QuorumDescription, ErrorCode> {
         let (answer, answered) = oneshot::channel();
-        self.send(Message::DescribeQuorum(answer)).await?;
+        self.ask(Question::Describe(answer)).await?;
         answered.await.map_err(|_| ErrorCode::NotController)
     }
 
@@ -198,7 +211,7 @@ impl ControllerLink {
         request: FetchRequest,
     ) -> Result<FetchAnswer<File>, ErrorCode> {
         let (answer, answered) = oneshot::channel();
-        self.send(Message::Fetch(request, answer)).await?;
+        self.ask(Question::Fetch(request, answer)).await?;
         answered.await.map_err(|_| ErrorCode::NotController)
     }
 
@@ -214,7 +227,7 @@ impl ControllerLink {
         let ask = move |replica: &Replica<RealDisk>| {
             let _ = answer.send(ask(replica));
         };
-        self.send(Message::AskQuorum(Box::new(ask))).await?;
+        self.ask(Question::Ask(Box::new(ask))).await?;
         answered.await.map_err(|_| ErrorCode::NotController)
     }
 
@@ -275,13 +288,25 @@ impl ControllerLink {
     }
 
     async fn send(&self, message: Message) -> Result<(), ErrorCode> {
-        let messages = match &self.way {
-            Way::Local(local) => &local.messages,
-            Way::Remote(_) => return Err(ErrorCode::NotController),
-            Way::Refusing(code) => return Err(*code),
-        };
-        let sent = messages.send(message).await;
+        let sent = self.local()?.messages.send(message).await;
         sent.map_err(|_| ErrorCode::NotController)
+    }
+
+    async fn ask(&self, question: Question) -> Result<(), ErrorCode> {
+        let local = self.local()?;
+        let sent = local.questions.send(question).await;
+        sent.map_err(|_| ErrorCode::NotController)?;
+        // Where there is no room, the thread has messages before which it looks for questions.
+        let _ = local.messages.try_send(Message::Questions);
+        Ok(())
+    }
+
+    fn local(&self) -> Result<&LocalController, ErrorCode> {
+        match &self.way {
+            Way::Local(local) => Ok(local),
+            Way::Remote(_) => Err(ErrorCode::NotController),
+            Way::Refusing(code) => Err(*code),
+        }
     }
 
     /// How many messages wait for the one that the thread is at.

@@ -548,6 +548,51 @@ fn who_follows_the_metadata_waits_for_no_room_and_takes_none() {
     assert!(partition.unaligned_records == Some(&*whole));
 }
 
+/// Those who follow the metadata are cut off from them where they are not answered in time.
+#[test]
+fn questions_about_the_metadata_log_wait_for_no_more_than_one_decision() {
+    let directory = trials::directory();
+    let running = Running::start(&[directory.path()]);
+    let controller = &running.broker().controller;
+    let (go_on, told) = mpsc::channel::<()>();
+    let (is_busy, busy) = mpsc::channel();
+    let (done, order) = mpsc::channel();
+    let (asked, decided) = (done.clone(), done);
+    let held = controller.clone();
+    running.runtime.spawn(async move {
+        let hold = held.run(move |_| {
+            is_busy.send(()).expect("the test listens");
+            let _ = told.recv();
+        });
+        hold.await
+    });
+    busy.recv().expect("the controller takes the job");
+    let deciding = controller.clone();
+    let decision = running
+        .runtime
+        .spawn(async move { deciding.run(move |_| decided.send("decision")).await });
+    wait_until("it waits", || controller.queued_count() == 1);
+    let asking = controller.clone();
+    let question = running
+        .runtime
+        .spawn(async move { asking.ask_quorum(move |_| asked.send("question")).await });
+    wait_until("both wait", || controller.queued_count() == 2);
+    go_on.send(()).expect("the controller listens");
+    running
+        .runtime
+        .block_on(decision)
+        .unwrap()
+        .unwrap()
+        .unwrap();
+    running
+        .runtime
+        .block_on(question)
+        .unwrap()
+        .unwrap()
+        .unwrap();
+    assert_eq!(order.iter().collect::<Vec<_>>(), ["question", "decision"]);
+}
+
 #[test]
 fn what_is_large_waits_at_a_controller_too_and_what_is_forwarded_as_if_it_had_come_there() {
     let directory = trials::directory();
