@@ -69,6 +69,13 @@ fn download(disk: &SimDisk, epoch: LeaderEpoch) -> Result<Replica<SimDisk>, Obse
     Ok(replica)
 }
 
+/// Where a follower's next batch belongs.
+const NEXT: BatchPlace = BatchPlace {
+    base_offset: 8,
+    leader_epoch: LeaderEpoch(9),
+    timestamp_ms: 2_000,
+};
+
 /// What a batch says, compressed: no node of a quorum writes that, and few bytes may expand to many.
 fn compressed(bytes: &[u8]) -> Vec<u8> {
     let (plain, rest) = RecordBatch::parse(bytes).expect("a batch");
@@ -90,13 +97,8 @@ fn compressed(bytes: &[u8]) -> Vec<u8> {
 fn what_is_compressed_is_no_part_of_the_log() {
     let disk = new_disk();
     let mut replica = follower(&disk, LeaderEpoch(3)).expect("the disk works");
-    let place = BatchPlace {
-        base_offset: 8,
-        leader_epoch: LeaderEpoch(9),
-        timestamp_ms: 2_000,
-    };
-    let control = quorum_batch(&[QuorumRecord::KRaftVersion(1)], place);
-    for (now_ms, bytes) in [(3_000, batch(place, &["x"])), (4_000, control)] {
+    let control = quorum_batch(&[QuorumRecord::KRaftVersion(1)], NEXT);
+    for (now_ms, bytes) in [(3_000, batch(NEXT, &["x"])), (4_000, control)] {
         let records = Content::Records {
             bytes: &compressed(&bytes),
             high_watermark: 9,
@@ -123,12 +125,7 @@ fn what_is_compressed_is_no_part_of_the_log() {
 fn what_was_damaged_on_its_way_is_asked_for_again() {
     let disk = new_disk();
     let mut replica = follower(&disk, LeaderEpoch(3)).expect("the disk works");
-    let place = BatchPlace {
-        base_offset: 8,
-        leader_epoch: LeaderEpoch(9),
-        timestamp_ms: 2_000,
-    };
-    let sent = quorum_batch(&[QuorumRecord::KRaftVersion(1)], place);
+    let sent = quorum_batch(&[QuorumRecord::KRaftVersion(1)], NEXT);
     for (now_ms, end_offset) in [(3_000, 8), (4_000, 9)] {
         let mut bytes = sent.clone();
         let last = bytes.last_mut().expect("some");

@@ -241,6 +241,22 @@ fn creation(client: &mut Client, name: &str) -> Vec<u8> {
     client.frame(7, &request)
 }
 
+/// Keeps the controller busy until something is sent, or nobody can send any more.
+fn hold_controller(running: &Running) -> mpsc::Sender<()> {
+    let (go_on, told) = mpsc::channel::<()>();
+    let (is_busy, busy) = mpsc::channel();
+    let controller = running.broker().controller.clone();
+    running.runtime.spawn(async move {
+        let hold = controller.run(move |_| {
+            is_busy.send(()).expect("the test listens");
+            let _ = told.recv();
+        });
+        hold.await
+    });
+    busy.recv().expect("the controller takes the job");
+    go_on
+}
+
 #[test]
 fn large_requests_to_the_controller_wait_for_memory_and_small_ones_do_not() {
     let directory = trials::directory();
@@ -251,17 +267,7 @@ fn large_requests_to_the_controller_wait_for_memory_and_small_ones_do_not() {
         &running.broker().controller,
         &running.broker().sockets.controller_memory,
     );
-    let (go_on, told) = mpsc::channel::<()>();
-    let (is_busy, busy) = mpsc::channel();
-    let held = controller.clone();
-    running.runtime.spawn(async move {
-        let hold = held.run(move |_| {
-            is_busy.send(()).expect("the test listens");
-            let _ = told.recv();
-        });
-        hold.await
-    });
-    busy.recv().expect("the controller takes the job");
+    let go_on = hold_controller(&running);
     let names = ["one", "two", "three"];
     let mut clients = names.map(|name| {
         let mut client = running.connect();
@@ -554,19 +560,9 @@ fn questions_about_the_metadata_log_wait_for_no_more_than_one_decision() {
     let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let controller = &running.broker().controller;
-    let (go_on, told) = mpsc::channel::<()>();
-    let (is_busy, busy) = mpsc::channel();
+    let go_on = hold_controller(&running);
     let (done, order) = mpsc::channel();
     let (asked, decided) = (done.clone(), done);
-    let held = controller.clone();
-    running.runtime.spawn(async move {
-        let hold = held.run(move |_| {
-            is_busy.send(()).expect("the test listens");
-            let _ = told.recv();
-        });
-        hold.await
-    });
-    busy.recv().expect("the controller takes the job");
     let deciding = controller.clone();
     let decision = running
         .runtime
