@@ -1,7 +1,7 @@
 //! What the threads of an instance have: their tasks, how far these are, and how far their stores are behind their
 //! changelogs. Threads publish it a few times a second, so that whoever asks waits for nobody.
 
-use super::clock::now_ms;
+use super::clock::{has_passed, now_ms};
 use super::instance::{Instance, thread_name};
 use super::lifecycle::ThreadState;
 use crate::error::StreamsError;
@@ -97,7 +97,7 @@ impl LocalBoard {
     /// Publishes what `state` makes, if it is time to.
     pub(super) fn publish(&self, state: impl FnOnce() -> LocalState) {
         let now_ms = now_ms();
-        if now_ms.saturating_sub(self.published.lock().0) < INTERVAL_MS {
+        if !has_passed(INTERVAL_MS, self.published.lock().0, now_ms) {
             return;
         }
         let state = state();

@@ -10,6 +10,7 @@ mod snapshot;
 
 pub use snapshot::{Metric, MetricName, MetricValue, RecordingLevel, StreamsMetrics};
 
+use super::clock::has_passed;
 use super::shared::Shared;
 use super::{State, StreamsConfig};
 use crate::processor::{NodeCount, TaskId, TaskMetrics};
@@ -267,7 +268,7 @@ impl ThreadMetrics {
     /// Whether it is time to take over what tasks have counted.
     pub(super) fn is_due(&self, now_ms: i64) -> bool {
         let mut figures = self.figures.lock();
-        let is_due = now_ms.saturating_sub(figures.taken_at_ms) >= INTERVAL_MS;
+        let is_due = has_passed(INTERVAL_MS, figures.taken_at_ms, now_ms);
         if is_due {
             figures.taken_at_ms = now_ms;
         }
