@@ -473,10 +473,15 @@ impl Task {
     /// # Errors
     /// A store failed; the others are closed.
     pub fn close(&mut self) -> Result<(), StreamsError> {
+        self.close_processors();
+        self.close_stores()
+    }
+
+    /// Closes the processors: nothing is processed any more. The stores stay as they are.
+    pub fn close_processors(&mut self) {
         for node in self.nodes.iter().filter_map(|node| node.life.as_ref()) {
             node.borrow_mut().close();
         }
-        self.close_stores()
     }
 
     /// Closes the stores, of a task whose processors have not begun.

@@ -12,14 +12,16 @@ use riverrun_streams::dsl::{
 };
 use riverrun_streams::processor::{DeadLetterTopic, Handlers, Processor, ProcessorContext};
 use riverrun_streams::record::Record;
-use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee, State, StreamsConfig};
+use riverrun_streams::runtime::{
+    KafkaStreams, ProcessingGuarantee, State, StateRestoreListener, StreamsConfig,
+};
 use riverrun_streams::serde::DefaultSerde;
 use riverrun_streams::state::{KeyValueStore, Stores};
 use riverrun_streams::topology::Topology;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 /// How long nothing may happen that must not.
@@ -260,6 +262,54 @@ fn nothing_is_processed_by_who_is_closed_while_it_restores() -> Result<(), Error
     let third = world.start_streams(counts()?, elsewhere)?;
     world.await_values(CHANGELOG, 1, &[("be", 2), ("or", 1)])?;
     third.close()?;
+    Ok(())
+}
+
+/// Tells where each restore begins, and of each batch.
+#[derive(Clone)]
+struct Restores {
+    begun: mpsc::Sender<i64>,
+    put: mpsc::Sender<u64>,
+}
+
+impl StateRestoreListener for Restores {
+    fn on_restore_start(&self, _: &TopicPartition, _: &str, starting_offset: i64, _: i64) {
+        let _ = self.begun.send(starting_offset);
+    }
+
+    fn on_batch_restored(&self, _: &TopicPartition, _: &str, restored_count: u64) {
+        let _ = self.put.send(restored_count);
+    }
+}
+
+/// A restore that takes longer than its member lives in the group would never end otherwise.
+#[test]
+fn what_a_lost_member_has_restored_is_not_restored_again() -> Result<(), Error> {
+    let world = World::start(1)?;
+    let (one, two) = (trials::directory(), trials::directory());
+    let mut config = world.config(one.path())?;
+    config.processing_guarantee = EXACTLY_ONCE;
+    config.heartbeat_interval_ms = 50;
+    let first = world.start_streams(counts()?, config.clone())?;
+    world.write("words", 0, "be", b"")?;
+    world.await_values(CHANGELOG, 1, &[("be", 1)])?;
+    first.close()?;
+    let another = world.open_transaction(CHANGELOG, "be", &41_i64.to_be_bytes())?;
+    config.state_dir = two.path().to_owned();
+    let (begun, is_begun) = mpsc::channel();
+    let (put, is_put) = mpsc::channel();
+    let second = KafkaStreams::new(counts()?, config);
+    second.set_state_restore_listener(Restores { begun, put });
+    second.start()?;
+    assert_eq!(is_begun.recv_timeout(IN_TIME)?, 0);
+    assert_eq!(is_put.recv_timeout(IN_TIME)?, 1);
+    world.evict_members()?;
+    assert!(is_begun.recv_timeout(IN_TIME)? > 0);
+    another.call(async |another| another.commit_transaction().await)?;
+    await_state(&second, State::Running)?;
+    world.write("words", 0, "be", b"")?;
+    world.await_values(CHANGELOG, 1, &[("be", 42)])?;
+    second.close()?;
     Ok(())
 }
 

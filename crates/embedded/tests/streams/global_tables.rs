@@ -1,7 +1,8 @@
 //! Global tables and stores: every thread reads what one thread has restored and follows.
 
+use crate::durability::stays;
 use crate::harness::{
-    Error, TestBroker, await_state, config, create_topic, create_topic_with, cut, damage,
+    Error, IN_TIME, TestBroker, await_state, config, create_topic, create_topic_with, cut, damage,
     read_values, write, write_tombstone,
 };
 use riverrun_client::TopicPartition;
@@ -10,11 +11,13 @@ use riverrun_streams::Failure;
 use riverrun_streams::dsl::{Materialized, StreamsBuilder};
 use riverrun_streams::processor::{Processor, ProcessorContext};
 use riverrun_streams::record::Record;
-use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee, State};
+use riverrun_streams::runtime::{
+    KafkaStreams, ProcessingGuarantee, State, ThreadMetadata, ThreadState,
+};
 use riverrun_streams::serde::DefaultSerde;
 use riverrun_streams::state::{KeyValueStore, StoreType, Stores};
 use riverrun_streams::topology::{Consumed, Topology};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, mpsc};
 
 /// Orders name a user; the table of users is global.
 fn named_orders(materialized: Materialized<String, String>) -> Result<Topology, Error> {
@@ -102,6 +105,24 @@ impl Processor<String, String, (), ()> for KeepLength {
     }
 }
 
+/// The same, but tells of each record, and waits until it may go on.
+struct KeepLengthLater {
+    told: mpsc::Sender<()>,
+    may_go_on: Arc<Mutex<mpsc::Receiver<()>>>,
+}
+
+impl Processor<String, String, (), ()> for KeepLengthLater {
+    fn process(
+        &mut self,
+        context: &mut ProcessorContext<'_, (), ()>,
+        record: Record<String, String>,
+    ) -> Result<(), Failure> {
+        let _ = self.told.send(());
+        let _ = self.may_go_on.lock().expect("nobody panics with it").recv();
+        KeepLength.process(context, record)
+    }
+}
+
 /// Reads that store without being connected to it, and may not write it.
 struct ReadLength;
 
@@ -154,6 +175,57 @@ fn a_processor_reads_a_global_store_that_another_one_fills() -> Result<(), Error
             "2 of 2; state store `lengths`: a global store is written by the processor that fills it only"
         ]
     );
+    streams.close()?;
+    Ok(())
+}
+
+/// As all that the instance starts with.
+#[test]
+fn a_thread_that_is_added_waits_for_global_stores() -> Result<(), Error> {
+    let broker = TestBroker::start()?;
+    create_topics(&broker)?;
+    write(&broker, "users", &[("u1", "anna")])?;
+    write(&broker, "orders", &[("1", "u1")])?;
+    let (told, is_filling) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel();
+    let may_go_on = Arc::new(Mutex::new(may_go_on));
+    let builder = StreamsBuilder::new();
+    let supplier = Stores::in_memory_key_value_store("lengths");
+    let store = Stores::key_value_store_builder(supplier, String::serde(), i64::serde());
+    builder.add_global_store(
+        Arc::new(store.with_logging_disabled()),
+        "users",
+        Consumed::default(),
+        move || KeepLengthLater {
+            told: told.clone(),
+            may_go_on: Arc::clone(&may_go_on),
+        },
+    );
+    builder
+        .stream::<String, String>("orders")
+        .process(|| ReadLength, &[])
+        .to("named-orders");
+    let state = trials::directory();
+    let config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
+    let streams = KafkaStreams::new(builder.build()?, config);
+    let within = &streams;
+    std::thread::scope(move |scope| {
+        // Whatever comes of this, the start is let go on.
+        let go_on: mpsc::Sender<()> = go_on;
+        let starting = scope.spawn(move || within.start());
+        is_filling.recv_timeout(IN_TIME)?;
+        assert!(within.add_stream_thread().is_some());
+        stays("no thread begins", || {
+            let threads = within.metadata_for_local_threads();
+            let waits = |thread: &ThreadMetadata| thread.thread_state == ThreadState::Starting;
+            Ok(threads.len() == 3 && threads.iter().all(waits))
+        })?;
+        drop(go_on);
+        starting.join().expect("it has not panicked")?;
+        Ok::<_, Error>(())
+    })?;
+    let joined = read_values(&broker, "named-orders", 1)?;
+    assert!(joined[0].starts_with("4 of 1;"), "{joined:?}");
     streams.close()?;
     Ok(())
 }

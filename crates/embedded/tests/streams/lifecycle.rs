@@ -8,7 +8,10 @@ use crate::harness::{
 use riverrun_client::TopicPartition;
 use riverrun_client::admin::AdminConfig;
 use riverrun_client::blocking::Admin;
+use riverrun_streams::Failure;
 use riverrun_streams::dsl::{Materialized, StoreType, StreamsBuilder};
+use riverrun_streams::processor::{Processor, ProcessorContext};
+use riverrun_streams::record::Record;
 use riverrun_streams::runtime::{
     CloseOptions, GroupMembershipOperation, KafkaStreams, ProcessingGuarantee, State,
     StreamThreadExceptionResponse, ThreadMetadata, ThreadState,
@@ -135,6 +138,46 @@ fn an_error_ends_an_instance_for_good() -> Result<(), Error> {
         [State::PendingError, State::Error]
     );
     assert_eq!(number(&streams, "client-state"), Some(6.0));
+    Ok(())
+}
+
+/// Fails at each record, and tells when it is closed.
+struct Closing(mpsc::Sender<()>);
+
+impl Processor<String, String, (), ()> for Closing {
+    fn process(
+        &mut self,
+        _: &mut ProcessorContext<'_, (), ()>,
+        _: Record<String, String>,
+    ) -> Result<(), Failure> {
+        Err(std::io::Error::other("it does not want to").into())
+    }
+
+    fn close(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+/// Whatever processors have besides their stores is let go of, although nothing is committed.
+#[test]
+fn processors_are_closed_when_their_thread_fails() -> Result<(), Error> {
+    let broker = TestBroker::start()?;
+    create_topic(&broker, "in", 1)?;
+    let state = trials::directory();
+    let mut config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
+    config.num_stream_threads = 1;
+    let (told, is_closed) = mpsc::channel();
+    let builder = StreamsBuilder::new();
+    builder
+        .stream::<String, String>("in")
+        .process(move || Closing(told.clone()), &[])
+        .for_each(|_, ()| ());
+    let streams = KafkaStreams::new(builder.build()?, config);
+    streams.start()?;
+    write_values(&broker, &["a"])?;
+    await_state(&streams, State::Error)?;
+    assert_eq!(is_closed.try_iter().count(), 1);
+    assert!(streams.close().is_err());
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use super::directory::StateDirectory;
 use super::global::{self, GlobalSetup};
 use super::inbox::Inboxes;
 use super::kept::note_kept;
-use super::lifecycle::{Failed, Lifecycle, State, ThreadState};
+use super::lifecycle::{Failed, Lifecycle, Removed, State, ThreadState};
 use super::listeners::Listeners;
 use super::living::{Alive, Living};
 use super::local_state::LocalBoards;
@@ -217,8 +217,8 @@ impl Instance {
         Some(name.to_string())
     }
 
-    /// Ends a stream thread, and waits until `deadline` for it unless it calls itself. Its name; none unless there is
-    /// one.
+    /// Ends a stream thread, and waits until `deadline` for it, unless a stream thread calls that is to end itself. Its
+    /// name; none unless there is one.
     ///
     /// # Errors
     /// It has not ended until `deadline`.
@@ -231,10 +231,10 @@ impl Instance {
         };
         let own = self.own_index();
         let removed = self.shared.update(|lifecycle| {
-            let index = lifecycle.remove_thread(own)?;
-            Some((index, lifecycle.count_deaths(index)))
+            let removed = lifecycle.remove_thread(own)?;
+            Some((removed, lifecycle.count_deaths(removed.index)))
         });
-        let Some((index, deaths)) = removed else {
+        let Some((Removed { index, is_awaited }, deaths)) = removed else {
             return Ok(None);
         };
         let name = thread_name(&self.client_id, index);
@@ -242,7 +242,7 @@ impl Instance {
         drop(parts);
         tracing::info!(name = &*name, "a stream thread is removed");
         let has_ended = |lifecycle: &Lifecycle| lifecycle.count_deaths(index) > deaths;
-        if own != Some(index) && !self.shared.wait(deadline, has_ended) {
+        if is_awaited && !self.shared.wait(deadline, has_ended) {
             return Err(StreamsError::Other(format!(
                 "thread `{name}` has not ended in time; it goes on to end"
             )));

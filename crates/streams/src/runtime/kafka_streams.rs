@@ -262,14 +262,16 @@ impl KafkaStreams {
     }
 
     /// Starts one more stream thread (KIP-663), under the first name that is free. It shares with the others what
-    /// caches may hold, and gets tasks by a rebalance. None unless the instance runs and has tasks.
+    /// caches may hold, and gets tasks by a rebalance, once the global tables are filled. None unless the instance runs
+    /// and has tasks.
     pub fn add_stream_thread(&self) -> Option<String> {
         self.started.get()?.instance.add_stream_thread()
     }
 
     /// Ends one stream thread, and waits for it: it commits, closes its stores and leaves the group. The name of that
-    /// thread; none unless the instance runs and has one. A stream thread that calls this ends another one if there is,
-    /// and does not wait for its own end. An instance without stream threads goes on: more can be added.
+    /// thread; none unless the instance runs and has one. A stream thread that calls this ends another one if there is.
+    /// It does not wait for its own end, nor, when it is about to end, for that of another. An instance without stream
+    /// threads goes on: more can be added.
     pub fn remove_stream_thread(&self) -> Option<String> {
         let removed = self.started.get()?.instance.remove_stream_thread(None);
         // Without a timeout there is nothing to say of it.
@@ -440,7 +442,9 @@ pub(super) fn panic_error(panicked: &(dyn Any + Send)) -> StreamsError {
     ))
 }
 
-/// An error of a client. Who was fenced, or has lost its place in the group, has lost its tasks.
+/// An error of a client. Who was fenced, or has lost its place in the group, has lost its tasks, and so has a producer
+/// that the brokers do not know any more: another one is made. But a static member whose name another one has got would
+/// only take it back, again and again.
 #[allow(clippy::needless_pass_by_value, reason = "for `map_err`")]
 pub(super) fn client_error(error: riverrun_client::Error) -> StreamsError {
     use riverrun_client::Error;
@@ -451,9 +455,13 @@ pub(super) fn client_error(error: riverrun_client::Error) -> StreamsError {
             code,
             ErrorCode::IllegalGeneration
                 | ErrorCode::UnknownMemberId
-                | ErrorCode::FencedInstanceId
+                | ErrorCode::StaleMemberEpoch
+                | ErrorCode::FencedMemberEpoch
                 | ErrorCode::InvalidProducerEpoch
                 | ErrorCode::ProducerFenced
+                | ErrorCode::InvalidProducerIdMapping
+                | ErrorCode::OutOfOrderSequenceNumber
+                | ErrorCode::UnknownProducerId
         ),
         _ => false,
     };
@@ -480,6 +488,7 @@ fn is_lasting(reason: &riverrun_client::Error) -> bool {
                 | ErrorCode::OffsetMetadataTooLarge
                 | ErrorCode::InvalidCommitOffsetSize
                 | ErrorCode::InvalidTransactionTimeout
+                | ErrorCode::FencedInstanceId
                 | ErrorCode::PolicyViolation
         ),
         Error::Configuration { .. }
@@ -512,5 +521,52 @@ mod tests {
         };
         check(false, 1, "the topology reads no topic");
         check(true, 0, "`num.stream.threads` is 0");
+    }
+
+    #[test]
+    fn who_has_lost_its_tasks_begins_again_unless_that_would_not_end() {
+        use ErrorCode as Code;
+        use riverrun_client::Error;
+        let check = |code, begins_again| {
+            let refused = || Error::Refused {
+                subject: "the client".to_owned(),
+                code,
+                message: None,
+            };
+            for error in [
+                refused(),
+                Error::TransactionFailed(Box::new(refused())),
+                Error::ProducerFailed(Box::new(refused())),
+            ] {
+                let has_migrated = matches!(client_error(error), StreamsError::TaskMigrated(_));
+                assert_eq!(has_migrated, begins_again, "{code}");
+            }
+        };
+        // Of members of groups.
+        for code in [
+            Code::IllegalGeneration,
+            Code::UnknownMemberId,
+            Code::StaleMemberEpoch,
+            Code::FencedMemberEpoch,
+        ] {
+            check(code, true);
+        }
+        // Of producers: replaced, their transactions timed out, or forgotten after days without one.
+        for code in [
+            Code::ProducerFenced,
+            Code::InvalidProducerEpoch,
+            Code::InvalidProducerIdMapping,
+            Code::OutOfOrderSequenceNumber,
+            Code::UnknownProducerId,
+        ] {
+            check(code, true);
+        }
+        for code in [
+            Code::FencedInstanceId,
+            Code::GroupAuthorizationFailed,
+            Code::MessageTooLarge,
+        ] {
+            check(code, false);
+        }
     }
 }

@@ -116,7 +116,17 @@ pub(super) struct Lifecycle {
     failed_count: usize,
     /// The group is to be told that all instances end.
     is_application_ending: bool,
+    /// Who was started to tell that when no other thread could any more.
+    teller: Option<usize>,
     changes: Vec<Change>,
+}
+
+/// A stream thread that is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Removed {
+    pub(super) index: usize,
+    /// Whether its end is for the asker to wait for.
+    pub(super) is_awaited: bool,
 }
 
 impl Default for Lifecycle {
@@ -128,6 +138,7 @@ impl Default for Lifecycle {
             death_counts: BTreeMap::new(),
             failed_count: 0,
             is_application_ending: false,
+            teller: None,
             changes: Vec::new(),
         }
     }
@@ -169,14 +180,18 @@ impl Lifecycle {
 
     /// A stream thread is to end, and the instance goes on: the first that runs, but for the one that asks if there is
     /// another. None when there is none, or the instance does not run.
-    pub(super) fn remove_thread(&mut self, asker: Option<usize>) -> Option<usize> {
+    ///
+    /// A stream thread does not wait for itself. Nor does one that is to end itself wait for another: that one may be
+    /// waiting for it.
+    pub(super) fn remove_thread(&mut self, asker: Option<usize>) -> Option<Removed> {
         if !self.state.is_running_or_rebalancing() {
             return None;
         }
         let index = self.live().find(|index| Some(*index) != asker);
         let index = index.or_else(|| self.live().next())?;
+        let is_awaited = asker.is_none_or(|asker| asker != index && !self.is_thread_ending(asker));
         self.stand(index, ThreadState::PendingShutdown);
-        Some(index)
+        Some(Removed { index, is_awaited })
     }
 
     /// A stream thread stands here now; the instance's state follows.
@@ -270,10 +285,18 @@ impl Lifecycle {
             (ReplaceThread, Failed::Thread(_)) => return self.add_thread(),
             (ShutdownApplication, Failed::Thread(_)) => {
                 self.end_application();
-                // Somebody has to tell the group.
-                if self.live().next().is_none() {
-                    return self.add_thread();
+                if self.live().next().is_some() {
+                    return None;
                 }
+                // Somebody has to tell the group. If who was to do that has failed, nobody can.
+                match self.teller {
+                    None => self.teller = self.add_thread(),
+                    Some(_) => {
+                        self.fail();
+                        return None;
+                    }
+                }
+                return self.teller;
             }
             (ShutdownApplication, Failed::Global) if self.live().next().is_some() => {
                 self.end_application();
@@ -293,6 +316,18 @@ impl Lifecycle {
     /// Whether the group is to be told that all instances end.
     pub(super) const fn is_application_ending(&self) -> bool {
         self.is_application_ending
+    }
+
+    /// Whether a stream thread was started to tell the group that all instances end, and does nothing else.
+    pub(super) fn is_teller(&self, thread: usize) -> bool {
+        self.teller == Some(thread)
+    }
+
+    /// Whether the global stores have what their topics had at the start, without which no task processes. So it is
+    /// when the global thread has ended, too, and all others are about to.
+    pub(super) fn are_global_stores_filled(&self) -> bool {
+        self.global
+            .is_none_or(|state| state != ThreadState::Starting)
     }
 
     /// Whether a stream thread is asked to end.

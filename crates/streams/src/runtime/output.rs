@@ -322,6 +322,7 @@ fn is_fatal(error: &Error) -> bool {
                 | ErrorCode::ProducerFenced
                 | ErrorCode::InvalidProducerIdMapping
                 | ErrorCode::OutOfOrderSequenceNumber
+                | ErrorCode::UnknownProducerId
         ),
         Error::Configuration { .. }
         | Error::Unsupported { .. }

@@ -14,6 +14,7 @@ pub(super) struct Pace {
     until: Instant,
     rested: Instant,
     is_over: bool,
+    is_late: bool,
 }
 
 impl Pace {
@@ -23,12 +24,14 @@ impl Pace {
             until: now.checked_add(limit).unwrap_or(now),
             rested: now,
             is_over: false,
+            is_late: false,
         }
     }
 
     /// A record was processed. Whether it is the clients' turn.
     pub(super) fn is_time_to_rest(&mut self, now: Instant) -> bool {
         self.is_over |= now >= self.until;
+        self.is_late |= now.saturating_duration_since(self.until) >= REST_AFTER;
         let is_due = now.saturating_duration_since(self.rested) >= REST_AFTER;
         if is_due {
             self.rested = now;
@@ -36,9 +39,14 @@ impl Pace {
         is_due
     }
 
-    /// Whether it is time to poll or to commit.
+    /// Whether it is time to poll or to commit, once each task has had its turn.
     pub(super) const fn is_over(&self) -> bool {
         self.is_over
+    }
+
+    /// Whether tasks that have not had their turn wait until that is done, too: a record of each may take long.
+    pub(super) const fn is_late(&self) -> bool {
+        self.is_late
     }
 }
 
@@ -51,7 +59,7 @@ mod tests {
         let start = Instant::now();
         let mut pace = Pace::new(start, Duration::from_secs(1));
         let mut turns = Vec::new();
-        let mut over = None;
+        let (mut over, mut late) = (None, None);
         for ms in (0..1_200).step_by(5) {
             if pace.is_time_to_rest(start + Duration::from_millis(ms)) {
                 turns.push(ms);
@@ -59,9 +67,12 @@ mod tests {
             if pace.is_over() {
                 over = over.or(Some(ms));
             }
+            if pace.is_late() {
+                late = late.or(Some(ms));
+            }
         }
         assert_eq!(turns[..3], [50, 100, 150]);
-        assert_eq!(over, Some(1_000));
+        assert_eq!((over, late), (Some(1_000), Some(1_050)));
     }
 
     /// A record may take nearly as long as the session: the group is told after each one that the member lives.

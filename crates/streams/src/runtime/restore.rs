@@ -38,6 +38,8 @@ struct Restoring {
     store: Rc<RefCell<dyn StateStore>>,
     /// Where the changelog ended when the restore began, or what was committed of an input.
     end_offset: i64,
+    /// The store has what is before it: of what the consumer has given since, perhaps not all.
+    next_offset: i64,
     restored_count: u64,
 }
 
@@ -141,6 +143,7 @@ impl Restorer {
                     topic: logged.topic,
                     store: logged.store,
                     end_offset,
+                    next_offset: from,
                     restored_count: 0,
                 };
                 new.insert(partition, (from, restoring));
@@ -190,13 +193,14 @@ impl Restorer {
                     .on_batch_restored(&partition, store.name(), count);
             }
         }
+        for (partition, restoring) in &mut self.restoring {
+            let position = self.consumer.position(partition);
+            restoring.next_offset = position.unwrap_or(restoring.next_offset);
+        }
         let done: Vec<TopicPartition> = self
             .restoring
             .iter()
-            .filter(|(partition, restoring)| {
-                let position = self.consumer.position(partition);
-                position.is_some_and(|position| position >= restoring.end_offset)
-            })
+            .filter(|(_, restoring)| restoring.next_offset >= restoring.end_offset)
             .map(|(partition, _)| partition.clone())
             .collect();
         for partition in &done {
@@ -221,13 +225,9 @@ impl Restorer {
     /// A store failed.
     pub(super) fn give_up(&mut self, task_id: TaskId) -> Result<(), StreamsError> {
         let mut noted = Ok(());
-        for (partition, restoring) in &self.restoring {
-            if restoring.task_id != task_id {
-                continue;
-            }
-            if let Some(position) = self.consumer.position(partition) {
-                noted = noted.and(restoring.note(position.min(restoring.end_offset)));
-            }
+        let of_task = self.restoring.values();
+        for restoring in of_task.filter(|restoring| restoring.task_id == task_id) {
+            noted = noted.and(restoring.note(restoring.next_offset.min(restoring.end_offset)));
         }
         self.restoring
             .retain(|_, restoring| restoring.task_id != task_id);

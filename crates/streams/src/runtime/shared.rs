@@ -240,6 +240,15 @@ impl Shared {
             .await;
     }
 
+    /// Waits until the global stores are filled. False if the stream thread that waits is to end before.
+    pub(super) async fn global_stores_filled(&self, thread: usize) -> bool {
+        let is_over = |lifecycle: &Lifecycle| {
+            lifecycle.are_global_stores_filled() || lifecycle.is_thread_ending(thread)
+        };
+        self.waited(is_over).await;
+        !self.is_thread_ending(thread)
+    }
+
     async fn waited(&self, is_so: impl Fn(&Lifecycle) -> bool) {
         let mut wakes = self.wakes.subscribe();
         while !self.look(&is_so) {

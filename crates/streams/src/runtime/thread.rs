@@ -40,6 +40,9 @@ use tokio::sync::{mpsc, oneshot};
 /// The end of all members of a group is asked for again after as long.
 const ASKS_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
+/// How long each client may take to end, and a rebalance to let the last commit through.
+const CLOSES_WITHIN: Duration = Duration::from_secs(30);
+
 /// What a thread is started with.
 pub(super) struct ThreadSetup {
     pub(super) index: usize,
@@ -155,6 +158,10 @@ impl StreamThread {
             Ok(true) => {}
             Ok(false) => return,
             Err(error) => return fail(error),
+        }
+        // Who is started with the instance finds them filled; who is added meanwhile may not.
+        if !setup.shared.global_stores_filled(setup.index).await {
+            return;
         }
         loop {
             let mut thread = match Self::open(&setup).await {
@@ -276,7 +283,8 @@ impl StreamThread {
             // Stores of tasks that are to run here go first.
             idle = is_paused || self.worker.is_restoring() || !self.worker.follow().await?;
             self.worker.answer();
-            if verdict == Verdict::Process && !is_paused {
+            let rests = is_paused || self.only_tells();
+            if verdict == Verdict::Process && !rests {
                 idle &= !self.process(&mut records_a_round, &mut round).await?;
             }
             self.worker.balance(&mut self.consumer)?;
@@ -284,7 +292,8 @@ impl StreamThread {
             let is_due = self.worker.last_commit.elapsed() >= self.setup.config.commit_interval();
             if is_due || self.worker.is_commit_requested() {
                 let began = Instant::now();
-                self.commit().await?;
+                // What is put off is committed with what is processed until then.
+                let _ = self.commit().await?;
                 round.note_committed(began, self.worker.task_count());
                 records_a_round = (records_a_round / 2).max(1);
             }
@@ -353,6 +362,13 @@ impl StreamThread {
         }
     }
 
+    /// Whether the thread is there to tell the group of the end, and not to process: what has made the others fail
+    /// might keep it from that.
+    fn only_tells(&self) -> bool {
+        let shared = &self.setup.shared;
+        shared.look(|lifecycle| lifecycle.is_teller(self.setup.index))
+    }
+
     /// Removes what tasks have kept that are others' for long; one thread does.
     fn clean(&mut self) {
         let delay = Duration::from_millis(self.setup.config.state_cleanup_delay_ms);
@@ -411,11 +427,12 @@ impl StreamThread {
         }
     }
 
-    async fn commit(&mut self) -> Result<(), StreamsError> {
+    /// Commits what was processed, or puts that off: then it tells why.
+    async fn commit(&mut self) -> Result<Option<Error>, StreamsError> {
         self.worker.pass(&self.consumer);
         let offsets = self.worker.prepare_commit().await?;
         if offsets.is_empty() {
-            return self.worker.post_commit(false);
+            return self.worker.post_commit(false).map(|()| None);
         }
         let Self {
             consumer,
@@ -434,30 +451,43 @@ impl StreamThread {
         match committed {
             Ok(()) => {
                 self.patience.reset();
-                self.worker.post_commit(false)
+                self.worker.post_commit(false).map(|()| None)
             }
             Err(error) if is_rebalancing(&error) => {
                 tracing::info!("the group rebalances: offsets are committed later");
                 self.worker.put_off_commit();
-                Ok(())
+                Ok(Some(error))
             }
             Err(error) => {
-                self.patience.bear(error, Instant::now())?;
+                self.patience.bear(error.clone(), Instant::now())?;
                 self.worker.put_off_commit();
-                Ok(())
+                Ok(Some(error))
             }
         }
+    }
+
+    /// Commits what was processed before everything is closed. There is no later then: what a rebalance does not let
+    /// through is tried again until that is over.
+    ///
+    /// # Errors
+    /// It is not committed.
+    async fn commit_at_the_end(&mut self) -> Result<(), StreamsError> {
+        let deadline = Instant::now() + CLOSES_WITHIN;
+        while let Some(error) = self.commit().await? {
+            if !is_rebalancing(&error) || Instant::now() >= deadline {
+                return Err(client_error(error));
+            }
+            let pause_ms = self.setup.config.client.retry_backoff_ms;
+            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+        }
+        self.worker.post_commit(true)
     }
 
     /// Ends. In order, what was processed is committed; otherwise it is given up.
     async fn close(mut self, in_order: bool) -> Result<(), StreamsError> {
         let mut committed = Ok(());
         if in_order {
-            let committing = caught(async {
-                self.commit().await?;
-                self.worker.post_commit(true)
-            });
-            committed = Box::pin(committing).await;
+            committed = Box::pin(caught(self.commit_at_the_end())).await;
         }
         let in_order = in_order && committed.is_ok();
         if !in_order {
@@ -466,13 +496,12 @@ impl StreamThread {
         let closing = AssertUnwindSafe(|| self.worker.close_all(in_order));
         let closed = catch_unwind(closing).unwrap_or_else(|panicked| Err(panic_error(&*panicked)));
         drop(self.news);
-        let timeout = Duration::from_secs(30);
         let operation = membership(&self.setup);
-        let closing = self.consumer.close_with(operation, timeout);
+        let closing = self.consumer.close_with(operation, CLOSES_WITHIN);
         if let Err(error) = Box::pin(closing).await {
             tracing::warn!(%error, "the consumer could not be closed in time");
         }
-        self.worker.close_clients(timeout).await;
+        self.worker.close_clients(CLOSES_WITHIN).await;
         committed.and(closed)
     }
 }

@@ -66,6 +66,22 @@ pub(super) struct Worker {
     to_purge: BTreeMap<TopicPartition, i64>,
     purge: Purge,
     pub(super) last_commit: Instant,
+    /// The one whose turn is next, or that before which it would be.
+    first_task: TaskId,
+}
+
+/// Before all tasks.
+const FIRST: TaskId = TaskId {
+    subtopology: i32::MIN,
+    partition: i32::MIN,
+};
+
+/// The tasks from `first` on, then those before it.
+fn in_turn<'a>(tasks: impl Iterator<Item = &'a TaskId>, first: TaskId) -> Vec<TaskId> {
+    let (before, mut turns): (Vec<TaskId>, Vec<TaskId>) =
+        tasks.copied().partition(|task| *task < first);
+    turns.extend(before);
+    turns
 }
 
 impl Worker {
@@ -105,6 +121,7 @@ impl Worker {
             to_purge: BTreeMap::new(),
             purge: Purge::new(&setup.config),
             last_commit: Instant::now(),
+            first_task: FIRST,
         })
     }
 
@@ -309,7 +326,7 @@ impl Worker {
     }
 
     /// Processes up to `count` records of each task, fewer when it takes too long, punctuates, and sends what comes of
-    /// it. How many records were processed.
+    /// it. How many records were processed. Tasks that are left out then are the first of the next round.
     pub(super) async fn process(
         &mut self,
         count: usize,
@@ -320,7 +337,15 @@ impl Worker {
         let began = Instant::now();
         let mut punctuating = Duration::ZERO;
         let now = now_ms();
-        for task in self.tasks.values_mut() {
+        let first = std::mem::replace(&mut self.first_task, FIRST);
+        for task_id in in_turn(self.tasks.keys(), first) {
+            if pace.is_late() {
+                self.first_task = task_id;
+                break;
+            }
+            let Some(task) = self.tasks.get_mut(&task_id) else {
+                continue;
+            };
             for _ in 0..count {
                 if !task.process(now)? {
                     break;
@@ -371,6 +396,30 @@ impl Worker {
                 stores: task.meters(),
             };
             metrics.take_over(counted, now_ms);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_left_out_is_first() {
+        let task = |partition| TaskId {
+            subtopology: 0,
+            partition,
+        };
+        let tasks = [1, 3, 5].map(task);
+        for (first, expected) in [
+            (FIRST, [1, 3, 5]),
+            (task(3), [3, 5, 1]),
+            (task(5), [5, 1, 3]),
+            // It has gone meanwhile.
+            (task(2), [3, 5, 1]),
+            (task(6), [1, 3, 5]),
+        ] {
+            assert_eq!(in_turn(tasks.iter(), first), expected.map(task));
         }
     }
 }

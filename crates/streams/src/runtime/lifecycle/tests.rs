@@ -37,8 +37,9 @@ fn step(lifecycle: &mut Lifecycle, line: &str) -> String {
         ["start", count] => answer(lifecycle.start(number(count), false)),
         ["start", count, "global"] => answer(lifecycle.start(number(count), true)),
         ["add"] => index(lifecycle.add_thread()),
-        ["remove"] => index(lifecycle.remove_thread(None)),
-        ["remove", "by", asker] => index(lifecycle.remove_thread(Some(number(asker)))),
+        ["remove"] => removed(lifecycle.remove_thread(None)),
+        ["remove", "by", asker] => removed(lifecycle.remove_thread(Some(number(asker)))),
+        [thread, "processes?"] => processes(lifecycle, number(thread)),
         ["close"] => answer(lifecycle.close()),
         ["fail"] => answer(lifecycle.fail()),
         ["hears", "end"] => answer(lifecycle.fail()),
@@ -84,6 +85,19 @@ fn answer(is_so: bool) -> String {
 
 fn index(index: Option<usize>) -> String {
     index.map_or("no thread".to_owned(), |index| format!("thread {index}"))
+}
+
+fn removed(removed: Option<Removed>) -> String {
+    let index = index(removed.map(|removed| removed.index));
+    match removed.is_some_and(|removed| removed.is_awaited) {
+        true => index + ", awaited",
+        false => index,
+    }
+}
+
+/// Whether a thread has what it needs to process, and may.
+fn processes(lifecycle: &Lifecycle, thread: usize) -> String {
+    answer(lifecycle.are_global_stores_filled() && !lifecycle.is_teller(thread))
 }
 
 fn thread_state(word: &str) -> ThreadState {
@@ -176,23 +190,47 @@ fn an_instance_runs_when_all_threads_do() {
 fn global_stores_are_filled_first() {
     check(
         "start 1 global
-         0 running
+         add
+         1 processes?
          global running
+         1 processes?
+         0 running
+         1 running
          close
          0 dead
+         1 dead
          finish
          global dead
          finish",
         expect![[r#"
             start 1 global: yes -> Rebalancing
+            add: thread 1
+            1 processes?: no
+            global running:
+            1 processes?: yes
             0 running:
-            global running: -> Running
+            1 running: -> Running
             close: yes -> PendingShutdown
             0 dead:
+            1 dead:
             finish: no
             global dead:
             finish: yes -> NotRunning
             = 0 alive, 0 failed []
+        "#]],
+    );
+    // Nobody waits for what does not come.
+    check(
+        "start 1 global
+         add
+         global dead
+         1 processes?",
+        expect![[r#"
+            start 1 global: yes -> Rebalancing
+            add: thread 1
+            global dead: -> PendingError
+            1 processes?: yes
+            = 0 alive, 0 failed ["0 PendingShutdown", "1 PendingShutdown"]
         "#]],
     );
 }
@@ -374,6 +412,52 @@ fn the_end_of_the_application_is_told_by_a_thread_that_lives() {
     );
 }
 
+/// An application that cannot tell its group, such as one whose topics are missing, would start threads without end.
+#[test]
+fn who_is_there_to_tell_the_group_does_nothing_else_and_is_not_replaced() {
+    check(
+        "start 2
+         0 fails application
+         1 fails application
+         2 processes?
+         0 dead
+         1 dead
+         2 fails application
+         2 dead
+         finish",
+        expect![[r#"
+            start 2: yes -> Rebalancing
+            0 fails application: no thread, tells the group
+            1 fails application: thread 2, tells the group
+            2 processes?: no
+            0 dead:
+            1 dead:
+            2 fails application: no thread, tells the group -> PendingError
+            2 dead:
+            finish: yes -> Error
+            = 0 alive, 3 failed []
+        "#]],
+    );
+}
+
+/// Each of two threads removes the other one at the same time: one of them must not wait.
+#[test]
+fn threads_that_remove_each_other_do_not_wait_for_each_other() {
+    check(
+        "start 3
+         remove by 1
+         remove by 0
+         remove by 2",
+        expect![[r#"
+            start 3: yes -> Rebalancing
+            remove by 1: thread 0, awaited
+            remove by 0: thread 1
+            remove by 2: thread 2
+            = 0 alive, 0 failed ["0 PendingShutdown", "1 PendingShutdown", "2 PendingShutdown"]
+        "#]],
+    );
+}
+
 #[test]
 fn the_global_thread_is_not_replaced() {
     check(
@@ -468,8 +552,8 @@ fn threads_come_and_go() {
             1 running: -> Running
             add: thread 2
             2 running:
-            remove: thread 0
-            remove by 1: thread 2
+            remove: thread 0, awaited
+            remove by 1: thread 2, awaited
             add: thread 3
             0 dead:
             add: thread 0
@@ -517,7 +601,7 @@ fn who_goes_is_not_waited_for() {
             start 2: yes -> Rebalancing
             1 running:
             0 assigned:
-            remove: thread 0 -> Running
+            remove: thread 0, awaited -> Running
             = 1 alive, 0 failed ["0 PendingShutdown", "1 Running"]
         "#]],
     );

@@ -1,6 +1,7 @@
 //! The end of tasks: those whose partitions are taken away, and all of them.
 
 use super::super::clock::now_ms;
+use super::super::kafka_streams::panic_error;
 use super::super::kept::offset_sum;
 use super::super::member::Told;
 use super::Worker;
@@ -10,6 +11,7 @@ use crate::processor::TaskId;
 use crate::task::Task;
 use riverrun_client::TopicPartition;
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 impl Worker {
@@ -40,6 +42,9 @@ impl Worker {
                         task.remove_input(&partition.topic, partition.partition);
                     }
                 }
+                if let Some(waiting) = self.waiting.get_mut(&task_id) {
+                    waiting.forget(partitions);
+                }
                 continue;
             }
             if let Some(task) = self.tasks.remove(&task_id) {
@@ -50,34 +55,37 @@ impl Worker {
         Ok(())
     }
 
-    /// Closes everything. Without `in_order` stores stay as they are on disk, open: what they have may not be
-    /// committed.
+    /// Closes everything. Without `in_order` stores of tasks that have processed stay as they are on disk, open: what
+    /// they have may not be committed. Processors are closed in any case.
     pub(in crate::runtime) fn close_all(&mut self, in_order: bool) -> Result<(), StreamsError> {
-        let tasks = std::mem::take(&mut self.tasks);
+        let mut tasks = std::mem::take(&mut self.tasks);
         self.partitions.clear();
         self.told = Told::default();
         self.setup.board.clear();
         // What standbys have is what their changelogs have.
         let standbys = self.standbys.close_all();
+        // So it is with those that are being restored: they go on where they stand.
+        let unprocessed = self
+            .waiting_that(|_| true)
+            .into_iter()
+            .map(|task_id| self.close_waiting(task_id))
+            .fold(standbys, Result::and);
         if !in_order {
-            let waiting = std::mem::take(&mut self.waiting);
-            let all: BTreeSet<TaskId> = tasks.keys().chain(waiting.keys()).copied().collect();
-            drop((tasks, waiting));
+            let all: Vec<TaskId> = tasks.keys().copied().collect();
+            // Whatever becomes of that, other threads may have the tasks.
+            let closing = || tasks.values_mut().for_each(Task::close_processors);
+            let closed = catch_unwind(AssertUnwindSafe(closing));
+            drop(tasks);
             for task_id in all {
                 self.setup.registry.give_up(task_id, self.setup.index);
                 self.setup.metrics.note_closed(task_id, now_ms());
             }
-            return standbys;
+            return unprocessed.and(closed.map_err(|panicked| panic_error(&*panicked)));
         }
-        let waiting = self.waiting_that(|_| true);
-        let closed = tasks
+        tasks
             .into_iter()
             .map(|(task_id, task)| self.close(task_id, task, Task::close))
-            .fold(standbys, Result::and);
-        waiting
-            .into_iter()
-            .map(|task_id| self.close_waiting(task_id))
-            .fold(closed, Result::and)
+            .fold(unprocessed, Result::and)
     }
 
     /// Ends the clients, within `timeout` each.
@@ -89,8 +97,8 @@ impl Worker {
 
     /// Closes a task that has not processed: its stores have nothing but what changelogs have.
     fn close_waiting(&mut self, task_id: TaskId) -> Result<(), StreamsError> {
-        self.restorer.give_up(task_id)?;
-        match self.waiting.remove(&task_id) {
+        let given_up = self.restorer.give_up(task_id);
+        let closed = match self.waiting.remove(&task_id) {
             Some(Waiting {
                 task: Some(task), ..
             }) => self.close(task_id, task, Task::close_stores),
@@ -100,7 +108,8 @@ impl Worker {
                 Ok(())
             }
             _ => Ok(()),
-        }
+        };
+        given_up.and(closed)
     }
 
     /// Closes a task, so that another thread may have it.

@@ -28,6 +28,40 @@ pub(super) struct Waiting {
     pub(super) records: Vec<OwnedRecord>,
 }
 
+impl Waiting {
+    /// These partitions are read no more: what has come of them is not processed, and nothing is committed of them.
+    pub(super) fn forget(&mut self, partitions: &[TopicPartition]) {
+        let stays = |partition: &TopicPartition| !partitions.contains(partition);
+        self.records.retain(|record| stays(&record.partition));
+        if let Some(committed) = &mut self.committed {
+            committed.retain(|partition, _| stays(partition));
+        }
+        for TopicPartition { topic, partition } in partitions {
+            if let Some(task) = &mut self.task {
+                task.remove_input(topic, *partition);
+            }
+        }
+    }
+}
+
+/// What is committed of the inputs of each task: of tasks that came together it was asked for together. There may be
+/// many of them, and others may note much beside an offset.
+fn by_task(
+    committed: Offsets,
+    task_of: impl Fn(&TopicPartition) -> Option<TaskId>,
+) -> BTreeMap<TaskId, Offsets> {
+    let mut of_tasks: BTreeMap<TaskId, Offsets> = BTreeMap::new();
+    for (partition, offset) in committed {
+        if let Some(task_id) = task_of(&partition) {
+            of_tasks
+                .entry(task_id)
+                .or_default()
+                .insert(partition, offset);
+        }
+    }
+    of_tasks
+}
+
 impl Worker {
     /// Whether there are tasks whose stores are not restored.
     pub(in crate::runtime) fn has_waiting(&self) -> bool {
@@ -120,9 +154,10 @@ impl Worker {
                     .try_for_each(|task_id| self.restore_anew(task_id));
             }
         }
+        let mut committed = by_task(committed, |partition| self.task_of(partition));
         for task_id in new {
             if let Some(waiting) = self.waiting.get_mut(task_id) {
-                waiting.committed = Some(committed.clone());
+                waiting.committed = Some(committed.remove(task_id).unwrap_or_default());
             }
         }
         Ok(())
@@ -168,11 +203,7 @@ impl Worker {
         let Some(mut task) = waiting.task else {
             return Ok(());
         };
-        // Tasks that came together were asked about together.
         for (partition, offset) in waiting.committed.iter().flatten() {
-            if self.task_of(partition) != Some(task_id) {
-                continue;
-            }
             self.committed.insert(partition.clone(), offset.offset);
             task.resume_at(&partition.topic, partition.partition, offset.offset);
             if let Ok(metadata) = CommitMetadata::read(&offset.metadata) {
@@ -183,5 +214,57 @@ impl Worker {
         self.tasks.insert(task_id, task);
         self.setup.registry.note_running(task_id);
         self.add_records(waiting.records)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use riverrun_client::consumer::{CommittedOffset, TimestampType};
+    use std::sync::Arc;
+
+    /// As of a topic that is deleted, and perhaps made again: its offsets would be those of other records.
+    #[test]
+    fn what_is_read_no_more_is_forgotten() {
+        let [stays, goes] = ["one", "two"].map(|topic| TopicPartition::new(topic, 0));
+        let record = |partition: &TopicPartition| OwnedRecord {
+            partition: Arc::new(partition.clone()),
+            offset: 0,
+            timestamp_ms: 0,
+            timestamp_type: TimestampType::CreateTime,
+            leader_epoch: -1,
+            key: None,
+            value: None,
+            headers: Vec::new(),
+        };
+        let committed = [&stays, &goes].map(|name| (name.clone(), CommittedOffset::new(7)));
+        let mut waiting = Waiting {
+            committed: Some(Offsets::from(committed)),
+            records: [&stays, &goes, &stays].map(record).into(),
+            ..Waiting::default()
+        };
+        waiting.forget(std::slice::from_ref(&goes));
+        let left = waiting.committed.unwrap_or_default();
+        assert!(left.keys().eq([&stays]));
+        let left = waiting.records.iter().map(|record| &*record.partition);
+        assert!(left.eq([&stays; 2]));
+    }
+
+    #[test]
+    fn a_task_has_what_is_committed_of_its_own_inputs() {
+        let name = |topic: &str, partition| TopicPartition::new(topic, partition);
+        let names = [name("in", 0), name("in", 1), name("too", 1), name("not", 0)];
+        let committed = names.map(|name| (name, CommittedOffset::new(7)));
+        let task = |partition| TaskId {
+            subtopology: 0,
+            partition,
+        };
+        let of_tasks = by_task(Offsets::from(committed), |name| {
+            (name.topic != "not").then(|| task(name.partition))
+        });
+        let of_task = |partition| of_tasks[&task(partition)].keys().cloned();
+        assert!(of_task(0).eq([name("in", 0)]));
+        assert!(of_task(1).eq([name("in", 1), name("too", 1)]));
+        assert_eq!(of_tasks.len(), 2);
     }
 }
