@@ -98,6 +98,10 @@ pub(crate) trait ByteStore: 'static {
         None
     }
 
+    /// The changelog has rows of the store up to this offset, which a process before has put: rows that are told apart
+    /// by numbers get others.
+    fn note_logged(&mut self, _offset: i64) {}
+
     /// The oldest row that the store has given up for room, and nobody has taken.
     fn take_evicted(&mut self) -> Option<ByteString> {
         None

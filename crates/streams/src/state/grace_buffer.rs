@@ -8,6 +8,7 @@ use super::bytes::{ALL, Direction};
 use super::codec::Codec;
 use super::fault::StoreFault;
 use super::layers::Changelog;
+use super::sequence::Sequence;
 use super::window_key::damaged;
 use super::{ChangelogRecord, Offsets, StateStore};
 use crate::error::StreamsError;
@@ -33,7 +34,7 @@ pub(crate) struct GraceBuffer<K, V> {
     rows: Box<dyn ByteStore>,
     changelog: Option<Changelog>,
     grace_ms: i64,
-    last_number: i32,
+    sequence: Sequence,
     /// The latest time of a row that was here since the buffer was opened; -1 before the first. A record that does not
     /// wait, or is dropped before it comes here, does not count.
     observed_ms: i64,
@@ -55,13 +56,21 @@ impl<K, V> GraceBuffer<K, V> {
         changelog: Option<Changelog>,
         grace_ms: i64,
     ) -> Self {
+        let mut sequence = Sequence::default();
+        if let Some(Changelog {
+            topic, partition, ..
+        }) = &changelog
+            && let Ok(Some(offset)) = rows.committed_offset(topic, *partition)
+        {
+            sequence.go_on_behind(offset);
+        }
         Self {
             name: Arc::clone(name),
             codec,
             rows,
             changelog,
             grace_ms,
-            last_number: 0,
+            sequence,
             observed_ms: -1,
             first_time_ms: None,
         }
@@ -110,11 +119,10 @@ impl<K, V> GraceBuffer<K, V> {
             return Ok(false);
         }
         let timestamp_ms = context.record.timestamp_ms;
-        self.last_number = self.last_number.wrapping_add(1) & i32::MAX;
         let row_key = WindowKey {
             key: &key_bytes,
             window_start_ms: timestamp_ms,
-            sequence_number: self.last_number,
+            sequence_number: self.sequence.next_number(),
         }
         .to_time_first_key();
         let record = context.record.clone();
@@ -192,6 +200,7 @@ impl<K, V> GraceBuffer<K, V> {
 
     fn restore_record(&mut self, record: &ChangelogRecord) -> Result<(), StoreFault> {
         self.first_time_ms = None;
+        self.sequence.go_on_behind(record.offset);
         let key = WindowKey::read_time_first(&record.key).map_err(damaged)?;
         self.observed_ms = self.observed_ms.max(key.window_start_ms);
         let mut record = record.clone();

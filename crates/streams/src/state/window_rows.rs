@@ -170,7 +170,14 @@ impl<B: Backend> ByteStore for WindowRows<B> {
         self.segments.backend().is_persistent()
     }
 
+    fn note_logged(&mut self, offset: i64) {
+        if let Some(sequence) = &mut self.sequence {
+            sequence.go_on_behind(offset);
+        }
+    }
+
     fn restore(&mut self, record: &ChangelogRecord) -> Result<(), StoreFault> {
+        self.note_logged(record.offset);
         let key = &record.key;
         let mut scratch = std::mem::take(&mut self.scratch);
         let value = self.format.restore(record, &mut scratch);

@@ -13,6 +13,9 @@ use crate::streams_topics::Topics;
 pub(super) enum Depth {
     /// Every record, in order.
     Whole,
+    /// The same of join windows, but for the numbers at the ends of their keys: after a restart Kafka Streams starts
+    /// anew with 1.
+    WholeButNumbers,
     /// Every record of each key, in order.
     ByKey,
     /// The last record of each key, if it has a value.
@@ -130,7 +133,13 @@ fn sequences(records: &[OwnedRecord], depth: Depth) -> Sequences {
         if depth == Depth::LastKeys {
             seen.value = seen.value.map(|_| Vec::new());
         }
-        let key = (depth != Depth::Whole).then(|| seen.key.clone());
+        if depth == Depth::WholeButNumbers
+            && let Some(key) = &mut seen.key
+        {
+            key.truncate(key.len().saturating_sub(size_of::<i32>()));
+        }
+        let is_whole = matches!(depth, Depth::Whole | Depth::WholeButNumbers);
+        let key = (!is_whole).then(|| seen.key.clone());
         let place = (record.partition.partition, key);
         let sequence = sequences.entry(place).or_default();
         if is_last {

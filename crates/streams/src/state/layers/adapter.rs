@@ -84,6 +84,10 @@ impl<S: ByteStore> ByteStore for Adapted<S> {
         self.inner.is_persistent()
     }
 
+    fn note_logged(&mut self, offset: i64) {
+        self.inner.note_logged(offset);
+    }
+
     fn restore(&mut self, record: &ChangelogRecord) -> Result<(), StoreFault> {
         self.inner.restore(record)
     }

@@ -57,19 +57,29 @@ pub(crate) struct Changelogged<S> {
     sequence: Option<Sequence>,
 }
 
-impl<S> Changelogged<S> {
+impl<S: ByteStore> Changelogged<S> {
     pub(crate) fn new(
         inner: S,
         changelog: Changelog,
         logged: Logged,
         retain_duplicates: bool,
     ) -> Self {
-        Self {
+        let mut new = Self {
             inner,
             changelog,
             logged,
             sequence: retain_duplicates.then(Sequence::default),
+        };
+        if retain_duplicates {
+            let Changelog {
+                topic, partition, ..
+            } = &new.changelog;
+            // Who restores the store hears of it if that cannot be read.
+            if let Ok(Some(offset)) = new.inner.committed_offset(topic, *partition) {
+                new.note_logged(offset);
+            }
         }
+        new
     }
 
     fn log(
@@ -136,7 +146,17 @@ impl<S: ByteStore> ByteStore for Changelogged<S> {
         self.inner.is_persistent()
     }
 
+    fn note_logged(&mut self, offset: i64) {
+        if let Some(sequence) = &mut self.sequence {
+            sequence.go_on_behind(offset);
+        }
+        self.inner.note_logged(offset);
+    }
+
     fn restore(&mut self, record: &ChangelogRecord) -> Result<(), StoreFault> {
+        if let Some(sequence) = &mut self.sequence {
+            sequence.go_on_behind(record.offset);
+        }
         self.inner.restore(record)
     }
 

@@ -1,6 +1,6 @@
 //! The buffers of suppress and of joins.
 
-use super::world::{World, hex, restored};
+use super::world::{TOPIC, World, hex, restored};
 use crate::headers::Headers;
 use crate::record::Change;
 use crate::serde::{DefaultSerde as _, Windowed, time_windowed};
@@ -269,6 +269,29 @@ fn a_grace_buffer_holds_records_until_their_grace_has_passed() {
             .collect();
         assert_eq!(keys[0], ("0000000000000003e86200000001".to_owned(), true));
         assert_eq!(keys[5], ("0000000000000003b67a00000004".to_owned(), false));
+    }
+}
+
+#[test]
+fn a_grace_buffer_does_not_write_over_what_a_process_before_has_held() {
+    for store_type in STORE_TYPES {
+        let mut world = World::new(0);
+        let (buffer, life) = world.build::<Grace>(&grace(store_type));
+        assert!(holds(&mut world, &buffer, ("a", "1", 1000)));
+        let produced = world.drain();
+        let last = BTreeMap::from([((Arc::from(TOPIC), 7), 0)]);
+        life.borrow_mut().commit(&last).expect("committed");
+        let mut world = world.killed(0);
+        let (buffer, life) = world.build::<Grace>(&grace(store_type));
+        if store_type == StoreType::InMemory {
+            life.borrow_mut()
+                .restore(&restored(&produced))
+                .expect("restored");
+        }
+        assert!(holds(&mut world, &buffer, ("a", "2", 1000)));
+        assert_ne!(world.drain()[0].key, produced[0].key);
+        assert!(holds(&mut world, &buffer, ("z", "3", 1100)));
+        assert_eq!(due(&mut world, &buffer), ["a=1@1000", "a=2@1000"]);
     }
 }
 

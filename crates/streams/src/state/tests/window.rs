@@ -1,6 +1,6 @@
 //! Window stores.
 
-use super::world::{VARIANTS, Variant, World, hex, restored};
+use super::world::{TOPIC, VARIANTS, Variant, World, hex, restored};
 use crate::headers::Headers;
 use crate::serde::{DefaultSerde as _, Window, Windowed};
 use crate::state::{
@@ -10,8 +10,9 @@ use crate::state::{
 use bytes::Bytes;
 use proptest::prelude::*;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 type Store = WindowStore<String, String>;
 
@@ -218,6 +219,37 @@ fn duplicates_are_numbered_by_the_store_and_by_the_changelog() {
             (key("00000003"), true),
         ];
         assert_eq!(keys, expected);
+    }
+}
+
+/// Whether it has gone on with the rows on its disk, or has restored them.
+#[test]
+fn duplicates_of_a_process_before_are_not_written_over() {
+    for store_type in [StoreType::InMemory, StoreType::Persistent] {
+        let built = || {
+            let supplier = supplier(store_type, TimeFirst::No).retaining_duplicates();
+            builder(IN_MEMORY, supplier)
+        };
+        let mut world = World::new(0);
+        let (store, life) = world.build::<Store>(&built());
+        put(&mut world, &store, "k", Some("a"), 1000);
+        put(&mut world, &store, "k", Some("b"), 1000);
+        let produced = world.drain();
+        let last = BTreeMap::from([((Arc::from(TOPIC), 7), 1)]);
+        life.borrow_mut().commit(&last).expect("committed");
+        let mut world = world.killed(0);
+        let (store, life) = world.build::<Store>(&built());
+        if store_type == StoreType::InMemory {
+            life.borrow_mut()
+                .restore(&restored(&produced))
+                .expect("restored");
+        }
+        put(&mut world, &store, "k", Some("c"), 1000);
+        let expected = ["a", "b", "c"].map(|value| (1000, value.to_owned()));
+        assert_eq!(values(&store, "k", 0, 2000), expected);
+        let keys = world.drain().into_iter().chain(produced);
+        let keys: BTreeSet<_> = keys.map(|record| record.key).collect();
+        assert_eq!(keys.len(), 3, "nor in the changelog");
     }
 }
 
