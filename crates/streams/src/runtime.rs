@@ -67,6 +67,8 @@ pub use local_state::{LagInfo, TaskMetadata, ThreadMetadata};
 pub use metadata::{HostInfo, KeyQueryMetadata, StreamsMetadata};
 pub use metrics::{Metric, MetricName, MetricValue, RecordingLevel, StreamsMetrics};
 pub use queries::{InvalidStateStore, Queryable, QueryableStore};
+/// What `StreamsConfig::from_properties` reads.
+pub use riverrun_client::config::Properties;
 pub use settings::{ClientOverrides, ConfigError, Pairs};
 pub use state_queries::{
     FailureReason, InStore, KeyQuery, KeyQueryAs, MultiVersionedKeyQuery, PositionBound, Query,

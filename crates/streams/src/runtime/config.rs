@@ -184,6 +184,13 @@ impl StreamsConfig {
     /// # Errors
     /// It does not go together.
     pub(super) fn check(&self, topology: &Topology) -> Result<(), StreamsError> {
+        if self.application_id.is_empty() {
+            return Err(StreamsError::Other(
+                "`application.id` is empty; give the application a name: that of its group, with which the names of its \
+                 own topics begin"
+                    .to_owned(),
+            ));
+        }
         self.check_transactions()?;
         self.check_group()?;
         self.check_topology(topology)?;

@@ -23,3 +23,18 @@ fn every_example_gives_what_it_says() {
         assert_eq!(ran, example.ran, "{operator}");
     }
 }
+
+/// A crate of its own that depends on this one alone, as the guide says, compiles what the guide shows.
+#[test]
+fn the_guide_needs_no_other_crate() {
+    let guide = include_str!("../../../../docs/streams.md");
+    let imports = guide.lines().filter_map(|line| line.strip_prefix("use "));
+    let others: Vec<&str> = imports
+        .filter(|import| {
+            !["riverrun_streams::", "std::"]
+                .iter()
+                .any(|own| import.starts_with(own))
+        })
+        .collect();
+    assert_eq!(others, [""; 0]);
+}

@@ -272,3 +272,14 @@ fn streams_groups_have_no_static_members() -> Result<(), Box<dyn std::error::Err
     }
     check("restore.consumer.group.instance.id", "streams")
 }
+
+#[test]
+fn an_application_has_a_name() -> Result<(), Box<dyn std::error::Error>> {
+    let unnamed = StreamsConfig::new("", "localhost:9092")?;
+    let refused = unnamed.check(&Topology::new()).err().ok_or("taken")?;
+    assert!(
+        refused.to_string().contains("`application.id` is empty"),
+        "{refused}"
+    );
+    Ok(())
+}
