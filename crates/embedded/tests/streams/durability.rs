@@ -636,6 +636,28 @@ fn a_changelog_that_was_cut_is_restored_anew() -> Result<(), Error> {
     Ok(())
 }
 
+/// Whoever starts an instance again that has failed hears the same: it does not go on without its state.
+#[test]
+fn a_changelog_that_is_gone_is_told_at_each_start() -> Result<(), Error> {
+    let world = World::start(1)?;
+    let state = trials::directory();
+    let mut config = world.config(state.path())?;
+    config.processing_guarantee = EXACTLY_ONCE;
+    let first = world.start_streams(counts()?, config.clone())?;
+    world.write("words", 0, "be", b"")?;
+    world.await_values(CHANGELOG, 1, &[("be", 1)])?;
+    first.close()?;
+    let mut deleted = world
+        .admin
+        .call(async |admin| admin.delete_topics(&[CHANGELOG]).await)?;
+    deleted.remove(CHANGELOG).ok_or("an answer")??;
+    for _ in 0..2 {
+        let error = harness::await_error(counts()?, config.clone())?;
+        assert!(error.contains("the topic was deleted or cut"), "{error}");
+    }
+    Ok(())
+}
+
 /// Counts the records of each key twice: in a store with a changelog and in one without. A record that says `gone`
 /// makes the first forget its key.
 struct CountTwice;

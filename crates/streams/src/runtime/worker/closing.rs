@@ -96,7 +96,7 @@ impl Worker {
     }
 
     /// Closes a task that has not processed: its stores have nothing but what changelogs have.
-    fn close_waiting(&mut self, task_id: TaskId) -> Result<(), StreamsError> {
+    pub(super) fn close_waiting(&mut self, task_id: TaskId) -> Result<(), StreamsError> {
         let given_up = self.restorer.give_up(task_id);
         let closed = match self.waiting.remove(&task_id) {
             Some(Waiting {

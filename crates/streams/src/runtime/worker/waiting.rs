@@ -147,7 +147,17 @@ impl Worker {
         match self.restorer.begin(stores).await {
             Ok(()) => self.patience.reset(),
             Err(NotBegun::Unknown(error)) => return self.patience.bear(error, Instant::now()),
-            Err(NotBegun::Failed(error)) => return Err(error),
+            Err(NotBegun::Failed(error)) => {
+                // The stores are as they were before. Left open they would be wiped by the next start under
+                // exactly-once, which would go on without what they have.
+                for task_id in new {
+                    let closed = self.close_waiting(*task_id);
+                    closed.unwrap_or_else(
+                        |error| tracing::warn!(task = %task_id, %error, "it could not be closed"),
+                    );
+                }
+                return Err(error);
+            }
             Err(NotBegun::Cut(tasks)) => {
                 return tasks
                     .into_iter()
