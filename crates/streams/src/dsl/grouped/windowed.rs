@@ -140,8 +140,9 @@ impl<K: Data, V: Data> TimeWindowedKStream<K, V> {
     ) -> KTable<Windowed<K>, i64> {
         let settings = settings.into();
         let kept = settings.materialized.as_ref();
-        if kept.is_some_and(|kept| kept.name.is_none()) {
-            // Kafka Streams draws a number here that it does not use.
+        let is_aligned = matches!(self.windows, Windows::Aligned(_));
+        if is_aligned && kept.is_some_and(|kept| kept.name.is_none()) {
+            // Kafka Streams draws a number here that it does not use; of sliding windows it does not.
             self.group.builder.new_store_name("KSTREAM-AGGREGATE-");
         }
         self.counted(settings)
