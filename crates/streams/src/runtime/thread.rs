@@ -283,7 +283,8 @@ impl StreamThread {
             // Stores of tasks that are to run here go first.
             idle = is_paused || self.worker.is_restoring() || !self.worker.follow().await?;
             self.worker.answer();
-            let rests = is_paused || self.only_tells();
+            // Records that came after the pause have been polled by now: nothing of them is processed.
+            let rests = self.setup.shared.is_paused() || self.only_tells();
             if verdict == Verdict::Process && !rests {
                 idle &= !self.process(&mut records_a_round, &mut round).await?;
             }
