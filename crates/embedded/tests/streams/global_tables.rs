@@ -1,10 +1,10 @@
 //! Global tables and stores: every thread reads what one thread has restored and follows.
 
-use crate::durability::stays;
 use crate::harness::{
     Error, IN_TIME, TestBroker, await_state, config, create_topic, create_topic_with, cut, damage,
     read_values, write, write_tombstone,
 };
+use crate::world::stays;
 use riverrun_client::TopicPartition;
 use riverrun_embedded::EmbeddedBroker;
 use riverrun_streams::Failure;

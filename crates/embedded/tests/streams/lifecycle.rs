@@ -1,10 +1,10 @@
 //! Threads that fail, come and go, and instances that rest or end.
 
-use crate::durability::stays;
 use crate::harness::{
     Error, IN_TIME, TestBroker, await_committed, await_state, config, create_topic, read_values,
     reader, write,
 };
+use crate::world::stays;
 use riverrun_client::TopicPartition;
 use riverrun_client::admin::AdminConfig;
 use riverrun_client::blocking::Admin;

@@ -1,5 +1,6 @@
 //! Applications of the streams library, against a broker in the process of the test.
 
+mod changelogs;
 mod durability;
 mod emission;
 mod global_tables;
@@ -16,3 +17,4 @@ mod standby;
 mod unsent;
 mod upgrade;
 mod word_count;
+mod world;

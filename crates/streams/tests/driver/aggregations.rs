@@ -102,6 +102,27 @@ fn a_window_takes_records_until_its_grace_is_over() -> Result<(), Error> {
     Ok(())
 }
 
+/// As Kafka Streams numbers them: the number is in the name of the changelog.
+#[test]
+fn a_count_with_unnamed_settings_draws_a_number_more_unless_windows_slide() -> Result<(), Error> {
+    let check = |is_sliding: bool, number: &str| -> Result<(), Error> {
+        let builder = StreamsBuilder::new();
+        let group = builder.stream::<String, String>("in").group_by_key();
+        let windows = if is_sliding {
+            group.windowed_by_sliding(SlidingWindows::of_time_difference_and_grace(50, 0))
+        } else {
+            group.windowed_by(TimeWindows::of_size_and_grace(50, 0))
+        };
+        windows.count_with(Materialized::default());
+        let described = builder.build()?.describe().to_string();
+        let store = format!("(stores: [KSTREAM-AGGREGATE-STATE-STORE-{number}])");
+        assert!(described.contains(&store), "{described}");
+        Ok(())
+    };
+    check(true, "0000000001")?;
+    check(false, "0000000002")
+}
+
 #[test]
 fn sliding_windows_begin_with_records() -> Result<(), Error> {
     let builder = StreamsBuilder::new();
