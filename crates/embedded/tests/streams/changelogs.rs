@@ -1,7 +1,7 @@
 //! What is restored when a store or its changelog is damaged, cut or gone.
 
 use crate::harness::{self, Error};
-use crate::world::{CHANGELOG, EXACTLY_ONCE, World, await_state, counts, stays};
+use crate::world::{CHANGELOG, EXACTLY_ONCE, World, await_state, counts};
 use riverrun_client::TopicPartition;
 use riverrun_client::admin::NewTopic;
 use riverrun_streams::Failure;
