@@ -269,6 +269,9 @@ async fn stop(server: Server) {
         (None, Some(broker)) => handing_over::hand_over_to_others(broker).await,
         (_, None) => {}
     }
+    if server.lifecycle.is_none() {
+        handing_over::let_others_stop(&server.node).await;
+    }
     server.node.node.stop.send_replace(true);
     for task in server.tasks {
         task.abort();

@@ -4,7 +4,7 @@
 //! ```text
 //!   Starting ── registered ─> heartbeats ── caught up ─> Recovery ── `ready`, unfenced ─> Running
 //!                                                                                            │ begin_shutdown
-//!   ShuttingDown <── allowed, or nobody to ask until the deadline ── PendingControlledShutdown
+//!   ShuttingDown <── allowed, nobody has answered for a session, or the deadline ── PendingControlledShutdown
 //! ```
 //!
 //! One request is under way at a time. The caller sends what [`BrokerLife::poll_request`] gives, tells what came of
@@ -14,6 +14,8 @@
 //! - The broker wants to be fenced until its metadata have its registration and its logs are open.
 //! - It takes part under the epoch of its own registration, and none that another process with its id has got.
 //! - A failed log directory is told until the controller has taken it.
+//! - A broker that is to stop waits no longer than its session for a controller that does not answer: one that
+//!   lives has others lead by then, and without one nobody can. Apache Kafka's broker waits until the deadline.
 
 use crate::brokers::NewRegistration;
 use crate::heartbeats::{BrokerHeartbeat, BrokerStanding};
@@ -130,6 +132,9 @@ pub struct BrokerLife {
     failures: u32,
     last_answer: String,
     shutdown_deadline: Option<MonotonicTime>,
+    /// Since when no controller has answered in the controlled shutdown.
+    silent_since: MonotonicTime,
+    is_let_go: bool,
 }
 
 impl BrokerLife {
@@ -160,6 +165,8 @@ impl BrokerLife {
             failures: 0,
             last_answer: String::new(),
             shutdown_deadline: None,
+            silent_since: now,
+            is_let_go: false,
         }
     }
 
@@ -176,6 +183,11 @@ impl BrokerLife {
     /// Whether the controller had it fenced when it answered last.
     pub const fn is_fenced(&self) -> bool {
         self.is_fenced
+    }
+
+    /// Whether the controller has let the broker stop.
+    pub const fn is_let_go(&self) -> bool {
+        self.is_let_go
     }
 
     /// Whether the controller knows which log directories have failed, and which are cordoned.
@@ -217,6 +229,7 @@ impl BrokerLife {
             BrokerState::Running => {
                 self.state = BrokerState::PendingControlledShutdown;
                 self.shutdown_deadline = Some(deadline);
+                self.silent_since = now;
                 self.hurry(now);
             }
             BrokerState::Starting | BrokerState::Recovery => self.state = BrokerState::ShuttingDown,
@@ -268,7 +281,7 @@ impl BrokerLife {
         let registration = registered.then(|| self.begun_at.plus_ms(timeout_ms));
         let timeout_ms = self.settings.log_dir_failure_timeout_ms;
         let told = self.untold_since.map(|since| since.plus_ms(timeout_ms));
-        let deadlines = [request, registration, told, self.shutdown_deadline];
+        let deadlines = [request, registration, told, self.shutdown_deadline()];
         deadlines.into_iter().flatten().min()
     }
 
@@ -327,6 +340,7 @@ impl BrokerLife {
         answer: Result<BrokerStanding, ErrorCode>,
         now: MonotonicTime,
     ) {
+        self.silent_since = now;
         let standing = match answer {
             Ok(standing) => standing,
             // Another run has the broker's id, or nobody: there is nothing to hand over.
@@ -352,6 +366,7 @@ impl BrokerLife {
                 self.state = BrokerState::Running;
             }
             BrokerState::PendingControlledShutdown if standing.should_shut_down => {
+                self.is_let_go = true;
                 self.state = BrokerState::ShuttingDown;
             }
             _ => {}
@@ -368,8 +383,14 @@ impl BrokerLife {
         self.failed("none", now);
     }
 
+    /// When the broker stops without its controller.
+    fn shutdown_deadline(&self) -> Option<MonotonicTime> {
+        let silent_until = self.silent_since.plus_ms(self.settings.session_timeout_ms);
+        Some(self.shutdown_deadline?.min(silent_until))
+    }
+
     fn pass_time(&mut self, now: MonotonicTime) -> Result<(), BrokerLifeError> {
-        if self.shutdown_deadline.is_some_and(|at| at <= now) {
+        if self.shutdown_deadline().is_some_and(|at| at <= now) {
             self.state = BrokerState::ShuttingDown;
         }
         let timeout_ms = self.settings.registration_timeout_ms;

@@ -216,7 +216,9 @@ impl Life {
                     }
                     return;
                 }
-                Ok(None) if self.core.state() == BrokerState::ShuttingDown => return,
+                Ok(None) if self.core.state() == BrokerState::ShuttingDown => {
+                    return self.log_shutdown();
+                }
                 Ok(None) => {}
                 Err(_) => return,
             }
@@ -390,6 +392,16 @@ impl Life {
                 should_shut_down: read.should_shut_down,
             }),
             code => Err(Refusal::Code(code)),
+        }
+    }
+
+    fn log_shutdown(&self) {
+        match self.core.is_let_go() {
+            true => tracing::info!("the controller lets the broker stop"),
+            false => tracing::warn!(
+                "the broker stops without its controller: others lead what it has led once its session has run out, \
+                 or there is a controller again"
+            ),
         }
     }
 

@@ -1,9 +1,14 @@
-//! How the broker in the node of the controller hands its partitions over before both stop: it asks its own controller
-//! as any broker does, while that still serves the others.
+//! What a node with the controller does before it stops, while it still serves other brokers.
+//!
+//! 1. Its own broker, if it has one, hands its partitions over: it asks the controller as any broker does.
+//! 2. Brokers that stop at the same time are served until they may. Without their controller they would wait for it.
+//!    Apache Kafka's controller does not wait for them.
 
 use crate::api::broker::Broker;
+use crate::api::cluster_node::ClusterNode;
 use crate::scheduling::clock::monotonic;
 use controller::BrokerHeartbeat;
+use metadata::BrokerRegistration;
 use std::time::Duration;
 
 /// How long it is waited for brokers that do not follow the metadata.
@@ -11,6 +16,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Between two questions.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// Within so long brokers say that they stop, too, if whoever stops this node stops all.
+const MOMENT: Duration = Duration::from_millis(250);
 
 /// Has others lead what this broker leads, and waits until they know. Nothing is to be done where there are no others.
 pub(super) async fn hand_over_to_others(broker: &Broker) {
@@ -56,4 +64,28 @@ async fn hand_over(broker: &Broker) -> bool {
             Ok(Err(_)) | Err(_) => return false,
         }
     }
+}
+
+/// Waits for brokers that are about to stop, but not for those that serve on.
+pub(super) async fn let_others_stop(node: &ClusterNode) {
+    let node = &node.node;
+    let has_unfenced = |is_meant: fn(&BrokerRegistration) -> bool| {
+        let image = node.image();
+        let mut brokers = image.cluster.brokers().values();
+        brokers.any(|one| one.id != node.id && !one.is_fenced && is_meant(one))
+    };
+    if !has_unfenced(|_| true) {
+        return;
+    }
+    tokio::time::sleep(MOMENT).await;
+    let others_stop = async {
+        while has_unfenced(|one| one.is_in_controlled_shutdown) {
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    if tokio::time::timeout(PATIENCE, others_stop).await.is_err() {
+        tracing::warn!("other brokers have not stopped in time; the controller stops anyway");
+    }
+    // Their answers are on the way.
+    tokio::time::sleep(PAUSE).await;
 }

@@ -161,12 +161,16 @@ pub(super) async fn hand_over(broker: &Broker, lifecycle: &BrokerLifecycle) {
         false => Duration::ZERO,
     };
     if !patience.is_zero() {
-        tracing::info!("the broker asks its controller to let it stop, for five minutes at most");
+        tracing::info!(
+            "the broker asks its controller to let it stop, for five minutes at most, and for \
+             `broker.session.timeout.ms` if there is no answer"
+        );
     }
     lifecycle.begin_shutdown(patience);
     let stopped = tokio::time::timeout(patience, lifecycle.reach(BrokerState::ShuttingDown));
     match stopped.await {
-        Ok(Ok(_)) => tracing::info!("the controller lets the broker stop"),
+        // It has said how.
+        Ok(Ok(_)) => {}
         Ok(Err(error)) => tracing::warn!(%error, "the broker stops without its controller"),
         Err(_) if patience.is_zero() => {}
         Err(_) => {

@@ -35,14 +35,14 @@ const FEATURES: [(&str, i16, i16); 7] = [
 ];
 
 /// A node whose followers are never fenced because of silence.
-fn server(keys: &[(&str, &str)]) -> TestServer {
+pub(crate) fn server(keys: &[(&str, &str)]) -> TestServer {
     let mut all = vec![("broker.session.timeout.ms", "600000")];
     all.extend(keys);
     TestServer::start(&all)
 }
 
 /// A broker that answers nobody, and fetches from broker 1.
-struct Follower {
+pub(crate) struct Follower {
     id: BrokerId,
     epoch: BrokerEpoch,
     client: Client,
@@ -126,7 +126,7 @@ fn topics_of<'a>(asks: &[Ask]) -> Vec<FetchTopic<'a>> {
 
 impl Follower {
     /// Registers with the controller, and is unfenced.
-    fn start(server: &TestServer, id: i32, rack: Option<&str>) -> Self {
+    pub(crate) fn start(server: &TestServer, id: i32, rack: Option<&str>) -> Self {
         let mut controller = Client::connect(server.address_of("CONTROLLER"));
         let mut client = server.connect();
         let described = client.call(1, &DescribeClusterRequest::default());
@@ -157,21 +157,32 @@ impl Follower {
         let registered = controller.call(4, &registration);
         let registered: BrokerRegistrationResponse = registered.read();
         assert_eq!(ErrorCode::from_code(registered.error_code), ErrorCode::None);
-        let heartbeat = BrokerHeartbeatRequest {
-            broker_id: id,
-            broker_epoch: registered.broker_epoch,
-            current_metadata_offset: i64::MAX,
-            ..BrokerHeartbeatRequest::default()
-        };
-        let standing = controller.call(1, &heartbeat);
-        let standing: BrokerHeartbeatResponse = standing.read();
-        assert!(!standing.is_fenced);
-        Self {
+        let follower = Self {
             id,
             epoch: registered.broker_epoch,
             client,
             session: (0, -1),
-        }
+        };
+        let standing = follower.heartbeat(&mut controller, i64::MAX, false);
+        assert!(!standing.is_fenced);
+        follower
+    }
+
+    /// What the controller answers to a sign of life.
+    pub(crate) fn heartbeat(
+        &self,
+        controller: &mut Client,
+        current_metadata_offset: i64,
+        want_shut_down: bool,
+    ) -> BrokerHeartbeatResponse {
+        let heartbeat = BrokerHeartbeatRequest {
+            broker_id: self.id,
+            broker_epoch: self.epoch,
+            current_metadata_offset,
+            want_shut_down,
+            ..BrokerHeartbeatRequest::default()
+        };
+        controller.call(1, &heartbeat).read()
     }
 
     fn request<'a>(&self, asks: &[Ask], forgotten: &[Uuid]) -> FetchRequest<'a> {
@@ -262,7 +273,7 @@ fn values(records: &[u8]) -> Vec<String> {
 }
 
 /// A topic of one partition with these replicas.
-fn create_topic(
+pub(crate) fn create_topic(
     client: &mut Client,
     name: &str,
     replicas: &[i32],

@@ -52,6 +52,7 @@ mod security;
 mod served;
 mod slow_disks;
 mod start;
+mod stops;
 mod topics;
 mod transaction_coordinator;
 mod transaction_enrolment;

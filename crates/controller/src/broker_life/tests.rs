@@ -264,6 +264,34 @@ fn a_controlled_shutdown_ends_without_a_controller() {
     );
 }
 
+/// The last answer counts: whoever has led then has others lead by the end of the session.
+#[test]
+fn a_controlled_shutdown_waits_no_longer_than_a_session_for_a_controller_that_is_silent() {
+    check_running(
+        &[
+            (100, "shut-down 300000"),
+            (150, "heard caught-up unfenced"),
+            (200, "poll"),
+            (201, "lost"),
+            (202, "next"),
+            (9_149, "poll"),
+            (9_149, "lost"),
+            (9_149, "next"),
+            (9_150, "poll"),
+            (9_150, "next"),
+        ],
+        "
+100 heartbeat shut-down at -1
+100 PendingControlledShutdown
+200 heartbeat shut-down at -1
+202 next 301
+9149 heartbeat shut-down at -1
+9149 next 9150
+9150 ShuttingDown
+9150 next never",
+    );
+}
+
 #[test]
 fn a_controlled_shutdown_has_nothing_to_hand_over_when_the_controller_knows_the_broker_no_more() {
     check_running(
