@@ -13,6 +13,8 @@
 //! - What is not in the log (who joins, who waits, when sessions end) is soft: it may be lost, and
 //!   its members find back by themselves.
 //! - Every request that is parked is answered exactly once.
+//! - A log may end after any batch. A decision of several batches leaves a sound group after each of them, and
+//!   a group changes to the classic type in one batch or not at all.
 
 #![forbid(unsafe_code)]
 
