@@ -1,6 +1,7 @@
 //! Arrays of messages: a view of encoded elements, or elements to encode.
 
-use crate::primitives::{DecodeError, Element, Reader, Version, Writer};
+use crate::primitives::{DecodeError, Element, Reader, Version};
+use crate::writer::Writer;
 use crate::{BrokerId, Uuid};
 use std::fmt;
 

@@ -4,8 +4,8 @@
 //! strings from the frame, so here the frame is written again: a pass over it notes the strings
 //! ([`crate::Reader::noting`]), and [`InvalidStrings::replace_in`] makes a frame to decode anew.
 
-use crate::primitives::Writer;
 use crate::varint::write_unsigned_varint;
+use crate::writer::Writer;
 use std::sync::{Mutex, PoisonError};
 
 /// Where strings are that are not UTF-8, in the order in which they were read.

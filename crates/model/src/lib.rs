@@ -21,11 +21,13 @@ pub mod primitives;
 mod time;
 mod uuid;
 pub mod varint;
+mod writer;
 
 pub use array::Array;
 pub use error_code::{ErrorCode, Retriability};
 pub use ids::{BrokerEpoch, BrokerId, LeaderEpoch, ProducerEpoch, ProducerId, TopicPartition};
 pub use invalid_strings::InvalidStrings;
-pub use primitives::{DecodeError, Element, Fields, Message, Reader, Version, Writer};
+pub use primitives::{DecodeError, Element, Message, Reader, Version};
 pub use time::{MonotonicTime, Now, RetentionClock};
 pub use uuid::Uuid;
+pub use writer::{Fields, Writer};
