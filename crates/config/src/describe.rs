@@ -10,10 +10,11 @@ use crate::client_metrics::CLIENT_METRICS;
 use crate::definition::{ConfigDefinition, ConfigType};
 use crate::group::GROUP;
 use crate::layers::{BrokerLayers, ConfigMap, group_default, topic_default};
+use crate::parsing::parse;
 use crate::synonyms::{broker_definition, of_broker_key, of_group_key, of_topic_key};
 use crate::table::ConfigTable;
 use crate::topic::TOPIC;
-use crate::value::{ValueError, parse};
+use crate::value::ValueError;
 
 /// Where a value comes from; the numbers are those of `DescribeConfigs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

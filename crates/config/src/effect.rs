@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::parsing::{default_value, parse};
 use crate::synonyms::{broker_definition, without_listener};
-use crate::value::{default_value, parse};
 use crate::{GROUP, TOPIC};
 
 /// Why some keys have no effect.

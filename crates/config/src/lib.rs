@@ -14,7 +14,7 @@
 //! - No I/O, clock or environment: file contents and variables are arguments.
 //! - Every default satisfies its own constraint; every key has a sentence of documentation.
 //! - Every key has a reader, or `effect` says why it has no effect.
-//! - A value that `value::parse` accepts is printed in the form in which Kafka prints it.
+//! - A value that `parsing::parse` accepts is printed in the form in which Kafka prints it.
 
 #![forbid(unsafe_code)]
 
@@ -27,8 +27,10 @@ pub mod group;
 pub mod quota;
 pub mod topic;
 
-mod constraint;
 pub mod value;
+
+mod constraint;
+pub mod parsing;
 
 pub mod properties;
 pub mod sources;

@@ -7,10 +7,11 @@
 use crate::broker::BROKER;
 use crate::layers::{BrokerLayers, ConfigMap};
 use crate::listeners::{ListenerError, ListenerName, Listeners, Roles};
+use crate::parsing::parse;
 use crate::synonyms::broker_definition;
 use crate::topic_settings::TopicDefaults;
 use crate::typed::TypedValues;
-use crate::value::{Value, ValueError, parse};
+use crate::value::{Value, ValueError};
 use model::BrokerId;
 
 mod controller;

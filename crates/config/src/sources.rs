@@ -14,10 +14,11 @@ use std::fmt;
 
 use crate::effect::{self, Note};
 use crate::layers::ConfigMap;
+use crate::parsing::parse;
 use crate::properties::{self, PropertiesError};
 use crate::server::pair_node_id;
 use crate::synonyms::broker_definition;
-use crate::value::{ValueError, parse, split_list};
+use crate::value::{ValueError, split_list};
 
 mod development;
 mod nearest;

@@ -5,8 +5,9 @@
 
 use crate::broker::BROKER;
 use crate::definition::ConfigDefinition;
+use crate::parsing::parse;
 use crate::quota::BROKER_QUOTA;
-use crate::value::{Value, ValueError, parse};
+use crate::value::{Value, ValueError};
 
 /// What a broker's value is multiplied with to be in the unit of the topic's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

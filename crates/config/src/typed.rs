@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use crate::definition::DefaultValue;
 use crate::layers::ConfigMap;
+use crate::parsing::{default_value, parse};
 use crate::table::ConfigTable;
-use crate::value::{Password, Value, ValueError, default_value, parse};
+use crate::value::{Password, Value, ValueError};
 
 /// Values by key; a key that is null has none.
 #[derive(Debug, Clone)]

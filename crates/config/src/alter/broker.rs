@@ -6,9 +6,10 @@ use super::AlterError;
 use crate::broker::BROKER;
 use crate::definition::UpdateMode;
 use crate::layers::{BrokerLayers, ConfigMap};
+use crate::parsing::parse;
 use crate::server::ServerConfig;
 use crate::synonyms::{broker_definition, without_listener};
-use crate::value::{Value, parse, split_list};
+use crate::value::{Value, split_list};
 
 /// For whom a change is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

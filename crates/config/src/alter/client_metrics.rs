@@ -3,7 +3,8 @@
 use super::AlterError;
 use crate::client_metrics::CLIENT_METRICS;
 use crate::layers::ConfigMap;
-use crate::value::{Value, parse};
+use crate::parsing::parse;
+use crate::value::Value;
 
 /// Attributes of a client that a subscription can ask for.
 const ATTRIBUTES: &[&str] = &[

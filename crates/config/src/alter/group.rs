@@ -3,8 +3,9 @@
 use super::AlterError;
 use crate::group::GROUP;
 use crate::layers::ConfigMap;
+use crate::parsing::parse;
 use crate::server::{Bounded, GroupConfig};
-use crate::value::{Value, parse};
+use crate::value::Value;
 
 pub(super) fn check_names<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), AlterError> {
     let mut names = names;

@@ -3,8 +3,8 @@
 use super::{duration_ms, host_and_port, quorum_voter};
 use crate::broker::BROKER;
 use crate::group::GROUP;
+use crate::parsing::parse;
 use crate::topic::TOPIC;
-use crate::value::parse;
 
 /// Parses `text` as the key `name` of whichever table has it.
 fn check(name: &str, text: &str, expected: &str) {

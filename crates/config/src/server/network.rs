@@ -8,8 +8,9 @@ use crate::broker::BROKER;
 use crate::constraint::is_host_character;
 use crate::layers::ConfigMap;
 use crate::listeners::ListenerName;
+use crate::parsing::parse;
 use crate::typed::TypedValues;
-use crate::value::{Value, parse, split_list};
+use crate::value::{Value, split_list};
 
 /// A key of riverrun's own, which Apache Kafka ignores: whether connections within the machine keep
 /// the machine's congestion control, even if it paces.

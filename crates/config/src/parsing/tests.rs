@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Value, default_value, parse, parse_double, print_double, split_list};
+use super::{Value, default_value, parse, parse_double, split_list};
 use crate::broker::BROKER;
 use crate::client_metrics::CLIENT_METRICS;
 use crate::definition::{
@@ -11,6 +11,7 @@ use crate::definition::{
 use crate::group::GROUP;
 use crate::quota::{BROKER_QUOTA, CLIENT_QUOTA, IP_QUOTA};
 use crate::topic::TOPIC;
+use crate::value::print_double;
 
 fn check(definition: ConfigDefinition, rows: &[(&str, &str)]) {
     for (text, expected) in rows {
