@@ -5,109 +5,20 @@
 //! flight owns the next frame. A request that gets no answer in time ends the connection, as the
 //! answers after it cannot come either.
 
-use crate::{Deadline, Endpoint, Error, Options, Request, ServedVersions, open};
-use bytes::Bytes;
-use parking_lot::Mutex;
+use crate::shared::{Queued, Shared};
+use crate::{Deadline, Error, Request, Response, ServedVersions};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
 use wire::ApiKey;
-
-/// Requests that wait to be written, beside those in flight.
-pub(crate) const QUEUE_LENGTH: usize = 16;
-/// The longest that a broker can hold a connection up: more than any of its windows.
-const HOLD_MS_MAX: u64 = 3_600_000;
-/// Buffers that are kept for the next requests, and the most that one of them holds.
-const BUFFERS_KEPT: usize = 8;
-const BUFFER_KEPT_BYTES: usize = 256 * 1024;
 
 /// A connection; clones share it. It is closed when the last one is dropped, or by the peer.
 #[derive(Debug, Clone)]
 pub struct Connection {
     queue: mpsc::Sender<Queued>,
     shared: Arc<Shared>,
-}
-
-/// What does not change while the connection lives, and its spare buffers.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    /// As errors name it.
-    pub(crate) address: Arc<str>,
-    client_id: String,
-    request_timeout_ms: u64,
-    request_timeout_name: &'static str,
-    versions: ServedVersions,
-    buffers: Mutex<Vec<Vec<u8>>>,
-    /// Until when the broker wants no more requests (KIP-219).
-    held_until: Mutex<Option<Instant>>,
-    /// Why the connection ended, once it has.
-    pub(crate) ended: Mutex<Option<Error>>,
-}
-
-/// Where what came of a request is awaited.
-pub(crate) type Reply = oneshot::Sender<Result<Response, Error>>;
-
-/// A request on its way to the task.
-#[derive(Debug)]
-pub(crate) struct Queued {
-    pub(crate) request: Request,
-    pub(crate) deadline: Deadline,
-    pub(crate) reply: Reply,
-}
-
-/// The body of a response, still encoded: what is decoded from it borrows from it.
-#[derive(Debug, Clone)]
-pub struct Response {
-    address: Arc<str>,
-    version: i16,
-    body: Bytes,
-}
-
-impl Response {
-    /// The answer of the broker that errors call `address`.
-    pub(crate) const fn new(address: Arc<str>, version: i16, body: Bytes) -> Self {
-        Self {
-            address,
-            version,
-            body,
-        }
-    }
-
-    /// The version of the response, which is the request's.
-    pub const fn version(&self) -> i16 {
-        self.version
-    }
-
-    /// The encoded body; empty for a request that is not answered, once it has left.
-    pub const fn body(&self) -> &Bytes {
-        &self.body
-    }
-
-    /// The broker's address, as errors name it.
-    pub fn address(&self) -> &Arc<str> {
-        &self.address
-    }
-
-    /// The slice of the body that `part`, a view that was decoded from it, stands for; shares its
-    /// memory.
-    pub fn slice_of(&self, part: &[u8]) -> Bytes {
-        self.body.slice_ref(part)
-    }
-
-    /// Decodes the response.
-    ///
-    /// # Errors
-    /// [`Error::Malformed`] when it is not one.
-    pub fn read<'a, M: model::Message<'a>>(&'a self) -> Result<M, Error> {
-        M::from_bytes(&self.body, self.version).map_err(|error| Error::Malformed {
-            address: self.address.to_string(),
-            reason: format!("{} version {}: {error}", M::NAME, self.version),
-        })
-    }
 }
 
 /// What came of [`Connection::try_send`].
@@ -144,21 +55,6 @@ impl Future for Pending {
 impl Connection {
     pub(crate) const fn new(queue: mpsc::Sender<Queued>, shared: Arc<Shared>) -> Self {
         Self { queue, shared }
-    }
-
-    /// Connects to `endpoint`, which errors call `address`, and asks which versions it serves
-    /// (KIP-35, KIP-511). Must be called within a runtime.
-    ///
-    /// # Errors
-    /// [`Error::Unreachable`] without a connection within its setup timeout, [`Error::TimedOut`]
-    /// when nothing answers on it, [`Error::Malformed`] when what answers is no broker, and
-    /// [`Error::Refused`] when it does not believe who the caller is.
-    pub async fn open(
-        endpoint: &Endpoint,
-        address: &str,
-        options: &Options,
-    ) -> Result<Self, Error> {
-        open::open(endpoint, address, options, options.setup_timeout.base_ms).await
     }
 
     /// The broker's address, as errors name it.
@@ -297,47 +193,5 @@ impl Connection {
             address: self.shared.address.to_string(),
             reason: "the connection was closed".to_owned(),
         })
-    }
-}
-
-impl Shared {
-    pub(crate) fn new(address: Arc<str>, options: &Options, versions: ServedVersions) -> Self {
-        Self {
-            address,
-            client_id: options.client_id.clone(),
-            request_timeout_ms: options.request_timeout_ms,
-            request_timeout_name: options.names.request_timeout,
-            versions,
-            buffers: Mutex::default(),
-            held_until: Mutex::default(),
-            ended: Mutex::default(),
-        }
-    }
-
-    pub(crate) fn hold_ms(&self, throttle_ms: u64) {
-        if throttle_ms > 0 {
-            let until = Instant::now() + Duration::from_millis(throttle_ms.min(HOLD_MS_MAX));
-            let mut held_until = self.held_until.lock();
-            *held_until = Some(held_until.map_or(until, |known| known.max(until)));
-        }
-    }
-
-    /// Until when nothing may be sent, if that lies ahead.
-    pub(crate) fn held_until(&self) -> Option<Instant> {
-        let mut held_until = self.held_until.lock();
-        if held_until.is_some_and(|until| until <= Instant::now()) {
-            *held_until = None;
-        }
-        *held_until
-    }
-
-    /// Keeps the buffer of a request for another one.
-    pub(crate) fn recycle(&self, buffer: Vec<u8>) {
-        if buffer.capacity() <= BUFFER_KEPT_BYTES {
-            let mut buffers = self.buffers.lock();
-            if buffers.len() < BUFFERS_KEPT {
-                buffers.push(buffer);
-            }
-        }
     }
 }

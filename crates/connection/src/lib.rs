@@ -41,6 +41,7 @@
 mod backoff;
 mod connection;
 mod deadline;
+mod duplex;
 mod endpoint;
 mod error;
 mod frames;
@@ -50,6 +51,8 @@ mod pacing;
 mod peer;
 mod pipeline;
 mod request;
+mod response;
+mod shared;
 mod task;
 mod tcp;
 #[cfg(test)]
@@ -59,7 +62,7 @@ mod transport;
 mod versions;
 
 pub use backoff::Backoff;
-pub use connection::{Connection, Pending, Response, Sent};
+pub use connection::{Connection, Pending, Sent};
 pub use deadline::Deadline;
 pub use endpoint::Endpoint;
 pub use error::Error;
@@ -67,5 +70,6 @@ pub use options::{Options, SettingNames};
 pub use pacing::stop_pacing;
 pub use peer::{Called, Peer};
 pub use request::Request;
+pub use response::Response;
 pub use transport::{Authenticator, BoxFuture, ByteStream, Connector, Exchange, Transport};
 pub use versions::ServedVersions;

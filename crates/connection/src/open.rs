@@ -5,63 +5,36 @@
 
 mod authenticate;
 
-use crate::connection::{QUEUE_LENGTH, Shared};
+use crate::duplex::{Duplex, OwnStream};
 use crate::frames::{Input, body_of};
 use crate::pipeline::Pipeline;
+use crate::shared::{QUEUE_LENGTH, Shared};
 use crate::task::Driver;
 use crate::{
-    ByteStream, Connection, Deadline, Endpoint, Error, Options, Request, ServedVersions, Transport,
-    tcp,
+    Connection, Deadline, Endpoint, Error, Options, Request, ServedVersions, Transport, tcp,
 };
 use bytes::Bytes;
 use model::{ErrorCode, Message as _};
 use std::sync::Arc;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use wire::ApiKey;
 use wire::messages::{ApiVersionsRequest, ApiVersionsResponse};
 
-/// What bytes go over, in both directions at once.
-pub(crate) trait Duplex: Send + 'static {
-    /// Whether what is written may be kept back until it is flushed, as by what encrypts.
-    const IS_BUFFERED: bool;
-
-    /// The two directions.
-    fn halves(
-        &mut self,
-    ) -> (
-        impl AsyncRead + Unpin + Send,
-        impl AsyncWrite + Unpin + Send,
-    );
-}
-
-impl Duplex for TcpStream {
-    const IS_BUFFERED: bool = false;
-
-    fn halves(
-        &mut self,
-    ) -> (
-        impl AsyncRead + Unpin + Send,
-        impl AsyncWrite + Unpin + Send,
-    ) {
-        self.split()
-    }
-}
-
-/// What the caller's own transport has connected.
-struct OwnStream(Box<dyn ByteStream>);
-
-impl Duplex for OwnStream {
-    const IS_BUFFERED: bool = true;
-
-    fn halves(
-        &mut self,
-    ) -> (
-        impl AsyncRead + Unpin + Send,
-        impl AsyncWrite + Unpin + Send,
-    ) {
-        tokio::io::split(&mut self.0)
+impl Connection {
+    /// Connects to `endpoint`, which errors call `address`, and asks which versions it serves
+    /// (KIP-35, KIP-511). Must be called within a runtime.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] without a connection within its setup timeout, [`Error::TimedOut`]
+    /// when nothing answers on it, [`Error::Malformed`] when what answers is no broker, and
+    /// [`Error::Refused`] when it does not believe who the caller is.
+    pub async fn open(
+        endpoint: &Endpoint,
+        address: &str,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        open(endpoint, address, options, options.setup_timeout.base_ms).await
     }
 }
 

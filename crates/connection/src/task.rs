@@ -1,8 +1,8 @@
 //! The task that owns a connection's socket.
 
-use crate::connection::{Queued, Reply, Shared};
-use crate::open::Duplex;
+use crate::duplex::Duplex;
 use crate::pipeline::{InFlight, Pipeline};
+use crate::shared::{Queued, Reply, Shared};
 use crate::{Error, Options, Request, Response};
 use bytes::Bytes;
 use std::collections::VecDeque;

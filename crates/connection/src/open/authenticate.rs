@@ -1,7 +1,8 @@
 //! Who the client is: SaslHandshake names the mechanism, SaslAuthenticate carries what both sides say
 //! (KIP-43, KIP-152).
 
-use super::{Duplex, Greeting, malformed};
+use super::{Greeting, malformed};
+use crate::duplex::Duplex;
 use crate::{Error, Exchange, ServedVersions};
 use model::{ErrorCode, Message as _};
 use wire::ApiKey;
