@@ -5,7 +5,7 @@
 //! released answers once the high watermark has passed everything that the shard has appended so
 //! far.
 
-use crate::group::{JoinGroupResponse, SyncGroupResponse};
+use crate::group_response::GroupResponse;
 use model::varint::size_of_varint;
 use std::ops::Range;
 
@@ -46,15 +46,6 @@ impl CoordinatorRecord {
 /// in a later [`Decision`], or when it is unloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub u64);
-
-/// The answer of a request that was parked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum GroupResponse {
-    /// Of a JoinGroup request.
-    Join(JoinGroupResponse),
-    /// Of a SyncGroup request.
-    Sync(SyncGroupResponse),
-}
 
 /// When a request is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,6 +120,11 @@ pub(crate) fn batch_size_in_bytes(records: &[CoordinatorRecord]) -> usize {
         + sizes
             .map(|(index, record)| record.size_in_bytes(index))
             .sum::<usize>()
+}
+
+/// Whether a batch of these records is not larger than `batch_bytes_max`.
+pub(crate) fn fits_batch(records: &[CoordinatorRecord], batch_bytes_max: usize) -> bool {
+    batch_size_in_bytes(records) <= batch_bytes_max
 }
 
 /// How many of the records fit a batch of `batch_bytes_max` bytes; at least one.

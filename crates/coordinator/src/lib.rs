@@ -20,12 +20,15 @@
 
 mod decision;
 pub mod group;
+mod group_response;
 pub mod messages;
 mod partition;
 pub mod runtime;
 mod small_map;
 pub mod transaction;
+mod transaction_marker;
 
 pub use partition::partition_for;
 
-pub use decision::{CoordinatorRecord, Decision, GroupResponse, Reply, Token, count_for_batch};
+pub use decision::{CoordinatorRecord, Decision, Reply, Token, count_for_batch};
+pub use group_response::GroupResponse;

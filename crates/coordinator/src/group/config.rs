@@ -2,7 +2,7 @@
 
 use super::consumer::ConsumerGroupConfig;
 use crate::CoordinatorRecord;
-use crate::decision::batch_size_in_bytes;
+use crate::decision::fits_batch;
 
 /// Settings of the group coordinator, named as in `server.properties`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct GroupConfig {
 impl GroupConfig {
     /// Whether a batch of these records is not too large for the log.
     pub(super) fn batch_holds(&self, records: &[CoordinatorRecord]) -> bool {
-        batch_size_in_bytes(records) <= self.batch_bytes_max
+        fits_batch(records, self.batch_bytes_max)
     }
 }
 

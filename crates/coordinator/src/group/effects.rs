@@ -1,7 +1,7 @@
 //! What a decision about one group leaves behind: records, answers, timers.
 
-use super::GroupConfig;
 use super::timers::Timers;
+use crate::decision::fits_batch;
 use crate::{CoordinatorRecord, GroupResponse, Token};
 use model::{MonotonicTime, Now};
 use std::sync::Arc;
@@ -11,7 +11,12 @@ use std::sync::Arc;
 pub(super) struct Effects<'a> {
     pub(super) group_id: Arc<str>,
     pub(super) now: Now,
-    pub(super) config: &'a GroupConfig,
+    /// The most members of a classic group.
+    pub(super) group_size_max: usize,
+    /// How long an empty classic group waits for more members.
+    pub(super) initial_rebalance_delay_ms: i32,
+    /// The largest batch that the log takes.
+    pub(super) batch_bytes_max: usize,
     pub(super) timers: &'a mut Timers,
     pub(super) records: &'a mut Vec<CoordinatorRecord>,
     pub(super) released: &'a mut Vec<(Token, GroupResponse)>,
@@ -25,6 +30,6 @@ impl Effects<'_> {
 
     /// Whether the log takes the record.
     pub(super) fn fits(&self, record: &CoordinatorRecord) -> bool {
-        self.config.batch_holds(std::slice::from_ref(record))
+        fits_batch(std::slice::from_ref(record), self.batch_bytes_max)
     }
 }

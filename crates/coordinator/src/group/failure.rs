@@ -1,9 +1,10 @@
 //! What becomes of a decision whose records the log did not take.
 
+use super::group_record::GroupRecord;
 use super::membership::{GroupState, Membership};
-use super::records::{self, GroupRecord};
-use super::request::{JoinGroupResponse, SyncGroupResponse};
+use super::records;
 use super::shard::{GroupShard, Outcome};
+use crate::group_response::{JoinGroupResponse, SyncGroupResponse};
 use crate::{CoordinatorRecord, Decision, GroupResponse, Token};
 use model::{ErrorCode, Now};
 use std::collections::BTreeSet;
@@ -67,7 +68,7 @@ impl GroupShard {
 fn classic_groups(records: &[CoordinatorRecord]) -> BTreeSet<&str> {
     records
         .iter()
-        .filter_map(|record| match records::parse(0, &record.key, None) {
+        .filter_map(|record| match GroupRecord::parse(0, &record.key, None) {
             Ok(GroupRecord::Classic { group_id, .. }) => Some(group_id),
             _ => None,
         })
@@ -78,7 +79,7 @@ fn classic_groups(records: &[CoordinatorRecord]) -> BTreeSet<&str> {
 fn groups_of_other_type(records: &[CoordinatorRecord]) -> BTreeSet<&str> {
     let groups = records.iter().filter_map(|record| {
         let has_value = record.value.is_some();
-        match records::parse(0, &record.key, None) {
+        match GroupRecord::parse(0, &record.key, None) {
             Ok(GroupRecord::Consumer { group_id, .. }) => Some(group_id),
             Ok(GroupRecord::Classic { group_id, .. }) if !has_value => Some(group_id),
             _ => None,

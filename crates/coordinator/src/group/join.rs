@@ -6,8 +6,9 @@ use super::group::Group;
 use super::member::Member;
 use super::membership::{GroupState, Membership};
 use super::records;
-use super::request::{JoinGroup, JoinGroupResponse};
+use super::request::JoinGroup;
 use super::shard::{GroupShard, Outcome};
+use crate::group_response::JoinGroupResponse;
 use crate::{Decision, Token};
 use model::{ErrorCode, Now};
 use std::sync::Arc;
@@ -99,7 +100,7 @@ impl Membership {
         effects: &mut Effects<'_>,
     ) -> Option<JoinGroupResponse> {
         let member_id = request.member_id;
-        if !self.has_room_for(member_id, effects.config.group_size_max) {
+        if !self.has_room_for(member_id, effects.group_size_max) {
             self.remove(member_id, effects);
             self.complete_join_if_all_joined(effects);
             let error = ErrorCode::GroupMaxSizeReached;

@@ -1,8 +1,9 @@
 //! A member of a classic group, as long as it is in the group.
 
 use super::effects::Effects;
-use super::request::{JoinGroup, JoinGroupResponse, JoinProtocol, SyncGroupResponse};
+use super::request::{JoinGroup, JoinProtocol};
 use super::timers::Timer;
+use crate::group_response::{JoinGroupResponse, SyncGroupResponse};
 use crate::messages::group_metadata_value::MemberMetadata;
 use crate::{GroupResponse, Token};
 use model::{ErrorCode, MonotonicTime};

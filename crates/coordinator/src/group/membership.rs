@@ -5,11 +5,12 @@
 
 use super::effects::Effects;
 use super::member::{Member, Protocol};
-use super::request::{JoinGroup, JoinGroupResponse, JoinProtocol, JoinedMember, SyncGroupResponse};
+use super::request::{JoinGroup, JoinProtocol};
 use super::subscription::subscribed_topics;
 use super::timers::Timer;
 use super::unallocated::Absent;
 use crate::Token;
+use crate::group_response::{JoinGroupResponse, JoinedMember, SyncGroupResponse};
 use crate::messages::GroupMetadataValue;
 use model::{ErrorCode, MonotonicTime};
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,11 +7,13 @@
 
 mod config;
 mod consumer;
+mod consumer_groups;
 mod effects;
 mod failure;
 mod fuzz;
 #[expect(clippy::module_inception, reason = "its noun is the group")]
 mod group;
+mod group_record;
 mod join;
 mod member;
 mod membership;
@@ -21,6 +23,7 @@ mod opaque_group;
 mod overview;
 mod rebalance;
 mod records;
+mod replay_error;
 mod request;
 mod retention;
 mod session;
@@ -32,6 +35,7 @@ mod unallocated;
 #[cfg(test)]
 mod tests;
 
+pub use crate::group_response::{JoinGroupResponse, JoinedMember, SyncGroupResponse};
 pub use config::GroupConfig;
 pub use consumer::{
     Assignor, ConsumerGroupConfig, ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse,
@@ -39,11 +43,11 @@ pub use consumer::{
     NamedPartitions, Refusal, RegexResolution, TopicRegex,
 };
 pub use fuzz::{fuzz_replay, fuzz_texts};
+pub use replay_error::ReplayError;
 pub use request::{
     DeletedTopic, DescribedGroup, DescribedMember, FetchedOffset, FetchedTopic, Heartbeat,
-    JoinGroup, JoinGroupResponse, JoinProtocol, JoinedMember, LeaveGroup, LeavingMember,
-    ListGroups, ListedGroup, OffsetCommit, OffsetCommitPartition, OffsetCommitTopic, OffsetDelete,
-    OffsetDeleteTopic, OffsetFetch, OffsetFetchTopic, PartitionErrors, SyncAssignment, SyncGroup,
-    SyncGroupResponse, TxnOffsetCommit,
+    JoinGroup, JoinProtocol, LeaveGroup, LeavingMember, ListGroups, ListedGroup, OffsetCommit,
+    OffsetCommitPartition, OffsetCommitTopic, OffsetDelete, OffsetDeleteTopic, OffsetFetch,
+    OffsetFetchTopic, PartitionErrors, SyncAssignment, SyncGroup, TxnOffsetCommit,
 };
-pub use shard::{GroupShard, RecordOrigin, ReplayError};
+pub use shard::{GroupShard, RecordOrigin};

@@ -6,8 +6,8 @@
 use super::effects::Effects;
 use super::membership::{GroupState, InitialDelay, JoinDeadline, Membership};
 use super::records;
-use super::request::{JoinGroupResponse, SyncGroupResponse};
 use super::timers::Timer;
+use crate::group_response::{JoinGroupResponse, SyncGroupResponse};
 use model::{ErrorCode, MonotonicTime};
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl Membership {
         for member in self.members.values_mut() {
             member.renew_session(effects);
         }
-        if self.members.len() > effects.config.group_size_max {
+        if self.members.len() > effects.group_size_max {
             self.prepare_rebalance(effects);
         }
     }
@@ -65,7 +65,7 @@ impl Membership {
         self.is_initial_rebalance = self.state == GroupState::Empty;
         self.enter(GroupState::PreparingRebalance, effects);
         if self.is_initial_rebalance {
-            let delay_ms = effects.config.initial_rebalance_delay_ms.max(0);
+            let delay_ms = effects.initial_rebalance_delay_ms.max(0);
             let remaining_ms = (self.rebalance_timeout_ms() - delay_ms).max(0);
             let step = InitialDelay {
                 step_ms: delay_ms,
@@ -100,7 +100,6 @@ impl Membership {
             Some(step) if self.new_member_added && step.remaining_ms > 0 => {
                 self.new_member_added = false;
                 let step_ms = effects
-                    .config
                     .initial_rebalance_delay_ms
                     .clamp(0, step.remaining_ms);
                 let next = InitialDelay {

@@ -4,14 +4,12 @@
 //! fields. Kafka 4.3 writes offsets in version 4, in version 1 when a client set the time of
 //! expiry, and classic groups in version 3.
 
-use super::ReplayError;
-use super::consumer::{ConsumerRecord, group_of_key, is_consumer_key};
 use super::membership::{GroupState, Membership};
 use super::offset_store::CommittedOffset;
 use crate::CoordinatorRecord;
 use crate::messages::{
-    GroupMetadataKey, GroupMetadataValue, LegacyOffsetCommitKey, OffsetCommitKey,
-    OffsetCommitValue, group_metadata_value::MemberMetadata,
+    GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue,
+    group_metadata_value::MemberMetadata,
 };
 use model::{DecodeError, LeaderEpoch, Message, Reader};
 use std::sync::Arc;
@@ -23,83 +21,11 @@ const EXPIRING_OFFSET_VERSION: i16 = 1;
 /// The version of classic groups.
 const GROUP_VERSION: i16 = 3;
 
-/// A record of the log, as far as the coordinator knows its type.
-#[derive(Debug)]
-pub(super) enum GroupRecord<'a> {
-    /// An offset, or that there is none any more.
-    Offset {
-        group_id: &'a str,
-        topic: &'a str,
-        partition: i32,
-        offset: Option<CommittedOffset>,
-    },
-    /// A classic group, or that it is gone.
-    Classic {
-        group_id: &'a str,
-        stored: Option<StoredGroup<'a>>,
-    },
-    /// Part of a consumer group.
-    Consumer {
-        group_id: &'a str,
-        record: Box<ConsumerRecord<'a>>,
-    },
-    /// Part of a share or streams group.
-    Modern { group_id: &'a str, key_type: i16 },
-    /// Written by a later version.
-    Unknown,
-}
-
-/// The value of a classic group's record.
-#[derive(Debug, PartialEq)]
-pub(super) struct StoredGroup<'a> {
-    pub(super) bytes: &'a [u8],
-    pub(super) group: GroupMetadataValue<'a>,
-}
-
-/// Reads a record that stands at `record_offset` of the log.
-pub(super) fn parse<'a>(
+/// Reads the value of an offset whose record stands at `record_offset` of the log.
+pub(super) fn parse_offset(
     record_offset: i64,
-    key: &'a [u8],
-    value: Option<&'a [u8]>,
-) -> Result<GroupRecord<'a>, ReplayError> {
-    let mut reader = Reader::new(key);
-    let key_type = reader.i16().map_err(ReplayError::Key)?;
-    match key_type {
-        LegacyOffsetCommitKey::ID | OffsetCommitKey::ID => {
-            // Both types have the same fields.
-            let key = OffsetCommitKey::read(&mut reader, 0).map_err(ReplayError::Key)?;
-            let offset = value
-                .map(|value| parse_offset(record_offset, value))
-                .transpose()
-                .map_err(ReplayError::Value)?;
-            Ok(GroupRecord::Offset {
-                group_id: key.group,
-                topic: key.topic,
-                partition: key.partition,
-                offset,
-            })
-        }
-        GroupMetadataKey::ID => {
-            let key = GroupMetadataKey::read(&mut reader, 0).map_err(ReplayError::Key)?;
-            let stored = |bytes| parse_group(bytes).map(|group| StoredGroup { bytes, group });
-            Ok(GroupRecord::Classic {
-                group_id: key.group,
-                stored: value.map(stored).transpose().map_err(ReplayError::Value)?,
-            })
-        }
-        _ if is_consumer_key(key_type) => Ok(GroupRecord::Consumer {
-            group_id: group_of_key(key).map_err(ReplayError::Key)?,
-            record: Box::new(ConsumerRecord::parse(key, value)?),
-        }),
-        10..=15 | 17 | 19..=23 => Ok(GroupRecord::Modern {
-            group_id: reader.string(false).map_err(ReplayError::Key)?,
-            key_type,
-        }),
-        _ => Ok(GroupRecord::Unknown),
-    }
-}
-
-fn parse_offset(record_offset: i64, value: &[u8]) -> Result<CommittedOffset, DecodeError> {
+    value: &[u8],
+) -> Result<CommittedOffset, DecodeError> {
     let mut reader = Reader::new(value);
     let version = reader.i16()?;
     let value = OffsetCommitValue::read(&mut reader, version)?;

@@ -3,8 +3,9 @@
 use super::effects::Effects;
 use super::membership::{GroupState, Membership};
 use super::records;
-use super::request::{Heartbeat, LeaveGroup, LeavingMember, SyncGroup, SyncGroupResponse};
+use super::request::{Heartbeat, LeaveGroup, LeavingMember, SyncGroup};
 use super::shard::{GroupShard, Outcome};
+use crate::group_response::SyncGroupResponse;
 use crate::{Decision, Token};
 use model::{ErrorCode, Now};
 use std::collections::BTreeMap;

@@ -9,17 +9,19 @@
 //! ```
 
 use super::GroupConfig;
+use super::ReplayError;
 use super::consumer::{RegexResolution, Topics};
 use super::effects::Effects;
 use super::group::Group;
+use super::group_record::GroupRecord;
 use super::membership::Membership;
 use super::offset_store::{CommittedOffset, PendingTransactions};
 use super::opaque_group::OpaqueGroup;
-use super::records::{self, GroupRecord};
-use super::request::{JoinGroupResponse, SyncGroupResponse};
+use super::records;
 use super::timers::{Timer, Timers};
+use crate::group_response::{JoinGroupResponse, SyncGroupResponse};
 use crate::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
-use model::{DecodeError, ErrorCode, MonotonicTime, Now, ProducerId, RetentionClock};
+use model::{ErrorCode, MonotonicTime, Now, ProducerId, RetentionClock};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,34 +33,6 @@ pub struct RecordOrigin {
     pub offset: i64,
     /// The producer of a transactional batch; -1 for any other batch.
     pub producer_id: ProducerId,
-}
-
-/// A record cannot be read; it changed nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ReplayError {
-    /// The key is not one of its type.
-    #[error("the key of a group record is damaged: {0}")]
-    Key(DecodeError),
-    /// The value is not one of its key's type.
-    #[error("the value of a group record is damaged: {0}")]
-    Value(DecodeError),
-    /// The value has a version that only a later coordinator knows: what it says must not be lost.
-    #[error("the value of a group record has version {0}, which a later release has written")]
-    LaterVersion(i16),
-}
-
-impl ReplayError {
-    /// Tells a later version from damage.
-    fn of_value(self, value: Option<&[u8]>) -> Self {
-        let version = value.and_then(|value| value.first_chunk());
-        let version = version.map(|bytes| i16::from_be_bytes(*bytes));
-        match (self, version) {
-            (Self::Value(DecodeError::UnsupportedVersion), Some(version)) if version > 0 => {
-                Self::LaterVersion(version)
-            }
-            (error, _) => error,
-        }
-    }
 }
 
 /// The groups and offsets of one partition of `__consumer_offsets`.
@@ -128,7 +102,7 @@ impl GroupShard {
         key: &[u8],
         value: Option<&[u8]>,
     ) -> Result<(), ReplayError> {
-        let record = records::parse(origin.offset, key, value);
+        let record = GroupRecord::parse(origin.offset, key, value);
         match record.map_err(|error| error.of_value(value))? {
             GroupRecord::Offset {
                 group_id,
@@ -371,7 +345,9 @@ impl GroupShard {
         let mut effects = Effects {
             group_id: Arc::clone(&group.id),
             now,
-            config: &self.config,
+            group_size_max: self.config.group_size_max,
+            initial_rebalance_delay_ms: self.config.initial_rebalance_delay_ms,
+            batch_bytes_max: self.config.batch_bytes_max,
             timers: &mut self.timers,
             records: &mut outcome.records,
             released: &mut outcome.released,

@@ -30,9 +30,10 @@ mod shards;
 #[cfg(test)]
 mod tests;
 
+pub use crate::transaction_marker::TransactionMarker;
 pub use hosted::{Asker, CoordinatorShard, HostedPartition, Unreplayed, Waiter};
 pub use load::{LoadError, LogEntry, LogReader, load_shard, replay_log};
-pub use log::{AppendedBatch, CoordinatorLog, TransactionMarker, TransactionalWriter};
+pub use log::{AppendedBatch, CoordinatorLog, TransactionalWriter};
 
 use model::ErrorCode;
 

@@ -11,7 +11,7 @@
 
 use super::producer::ProducerIdAndEpoch;
 use crate::partition_for;
-use crate::runtime::TransactionMarker;
+use crate::transaction_marker::TransactionMarker;
 use metadata::MetadataImage;
 use model::{BrokerId, ErrorCode, ProducerId, TopicPartition};
 use std::collections::BTreeMap;

@@ -10,10 +10,9 @@ use super::migration::Downgraded;
 use super::partitions::Partitions;
 use super::soft::SoftChange;
 use super::subscription::Subscription;
-use crate::group::request::{
-    Heartbeat, JoinGroup, JoinGroupResponse, LeavingMember, SyncGroup, SyncGroupResponse,
-};
+use crate::group::request::{Heartbeat, JoinGroup, LeavingMember, SyncGroup};
 use crate::group::subscription::read_subscription;
+use crate::group_response::{JoinGroupResponse, SyncGroupResponse};
 use crate::messages::ConsumerProtocolAssignment;
 use crate::messages::consumer_protocol_assignment::TopicPartition;
 use model::{ErrorCode, Message, Uuid};
@@ -24,16 +23,19 @@ const PROTOCOL_TYPE: &str = "consumer";
 
 /// What became of a JoinGroup.
 #[derive(Debug)]
-pub(super) struct Joined {
-    pub(super) response: JoinGroupResponse,
+pub(in crate::group) struct Joined {
+    pub(in crate::group) response: JoinGroupResponse,
     /// The classic group that the group is to become with the member, and whether it is to
     /// rebalance: the last member that spoke the new protocol was the one it replaces.
-    pub(super) downgrade: Option<(Downgraded, bool)>,
+    pub(in crate::group) downgrade: Option<(Downgraded, bool)>,
 }
 
 impl<'a> Draft<'a> {
     /// Decides about a member that joins.
-    pub(super) fn join_classic(&mut self, request: &JoinGroup<'_>) -> Result<Joined, ErrorCode> {
+    pub(in crate::group) fn join_classic(
+        &mut self,
+        request: &JoinGroup<'_>,
+    ) -> Result<Joined, ErrorCode> {
         let is_new = request.member_id.is_empty();
         let member_id = if is_new {
             request.random_uuid
@@ -47,7 +49,7 @@ impl<'a> Draft<'a> {
             .collect();
         self.check_room(member_id)
             .map_err(|refusal| refusal.error)?;
-        if !self.config.consumer.migration_policy.allows_any()
+        if !self.config.migration_policy.allows_any()
             || !self.group.supports_classic(request.protocol_type, &names)
         {
             return Err(ErrorCode::InconsistentGroupProtocol);
@@ -168,7 +170,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Decides about a member that asks for its assignment.
-    pub(super) fn sync_classic(
+    pub(in crate::group) fn sync_classic(
         &mut self,
         request: &SyncGroup<'_>,
     ) -> Result<SyncGroupResponse, ErrorCode> {
@@ -212,7 +214,10 @@ impl<'a> Draft<'a> {
     }
 
     /// Decides about a member that says that it lives.
-    pub(super) fn heartbeat_classic(&mut self, request: &Heartbeat<'_>) -> Result<(), ErrorCode> {
+    pub(in crate::group) fn heartbeat_classic(
+        &mut self,
+        request: &Heartbeat<'_>,
+    ) -> Result<(), ErrorCode> {
         let member = self.classic_member(request.member_id, request.group_instance_id)?;
         if request.generation_id != member.member_epoch {
             return Err(ErrorCode::IllegalGeneration);
@@ -240,7 +245,7 @@ impl<'a> Draft<'a> {
     }
 
     /// The members that leave, with the code for each of those who are named.
-    pub(super) fn leaving_members(
+    pub(in crate::group) fn leaving_members(
         &self,
         leaving: &[LeavingMember<'_>],
     ) -> (Vec<ErrorCode>, Vec<&'a ConsumerMember>) {

@@ -1,7 +1,7 @@
 //! The settings of consumer groups: the broker's, and what groups set for themselves.
 
 use super::assignor::Assignor;
-use super::migration::MigrationPolicy;
+use super::migration_policy::MigrationPolicy;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub struct ConsumerGroupConfig {
 
 impl ConsumerGroupConfig {
     /// The times of a group.
-    pub(super) fn of_group(&self, group_id: &str) -> ConsumerGroupTimes {
+    pub(in crate::group) fn of_group(&self, group_id: &str) -> ConsumerGroupTimes {
         self.times_of_groups
             .get(group_id)
             .copied()

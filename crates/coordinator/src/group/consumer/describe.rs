@@ -54,7 +54,11 @@ pub struct DescribedConsumerMember {
 }
 
 impl DescribedConsumerGroup {
-    pub(super) fn of(group: &ConsumerGroup, config: &ConsumerGroupConfig, topics: &Topics) -> Self {
+    pub(in crate::group) fn of(
+        group: &ConsumerGroup,
+        config: &ConsumerGroupConfig,
+        topics: &Topics,
+    ) -> Self {
         let assignor = group.preferred_assignor(None);
         let members = group.members().values();
         Self {

@@ -2,6 +2,7 @@
 //!
 //! Nothing changes while it is made. If it comes to an error it is dropped as a whole.
 
+use super::config::ConsumerGroupConfig;
 use super::group::ConsumerGroup;
 use super::member::ConsumerMember;
 use super::partitions::Partitions;
@@ -9,10 +10,8 @@ use super::reconcile::Reconciling;
 use super::records;
 use super::soft::{SoftChange, SoftGroup};
 use super::subscription::Subscription;
-use super::targets;
 use super::topics::Topics;
 use crate::CoordinatorRecord;
-use crate::group::GroupConfig;
 use model::{ErrorCode, Now};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -41,14 +40,18 @@ impl Refusal {
 /// What a decision about a consumer group reads and what it comes to.
 #[derive(Debug)]
 pub(in crate::group) struct Draft<'a> {
-    pub(super) group_id: &'a str,
-    pub(super) group: &'a ConsumerGroup,
-    pub(super) soft: &'a SoftGroup,
-    pub(super) config: &'a GroupConfig,
-    pub(super) topics: &'a mut Topics,
-    pub(super) now: Now,
-    pub(super) records: Vec<CoordinatorRecord>,
-    pub(super) changes: Vec<SoftChange>,
+    pub(in crate::group) group_id: &'a str,
+    pub(in crate::group) group: &'a ConsumerGroup,
+    pub(in crate::group) soft: &'a SoftGroup,
+    pub(in crate::group) config: &'a ConsumerGroupConfig,
+    /// The most members of a classic group.
+    pub(in crate::group) classic_size_max: usize,
+    /// The largest batch that the log takes.
+    pub(in crate::group) batch_bytes_max: usize,
+    pub(in crate::group) topics: &'a mut Topics,
+    pub(in crate::group) now: Now,
+    pub(in crate::group) records: Vec<CoordinatorRecord>,
+    pub(in crate::group) changes: Vec<SoftChange>,
 }
 
 /// A member that sends a request, as it was before.
@@ -91,7 +94,7 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn check_room(&self, member_id: &str) -> Result<(), Refusal> {
-        let size_max = self.config.consumer.size_max;
+        let size_max = self.config.size_max;
         if self.group.members().len() >= size_max && self.group.member(member_id).is_none() {
             let message = format!(
                 "The consumer group has reached its maximum capacity of {size_max} members."
@@ -176,7 +179,7 @@ impl<'a> Draft<'a> {
 
     /// Whether a target is to be computed for an epoch: the last one is of another, and old enough.
     pub(super) fn is_assignment_due(&self, group_epoch: i32) -> bool {
-        let own = self.config.consumer.of_group(self.group_id);
+        let own = self.config.of_group(self.group_id);
         let interval_ms = own.assignment_interval_ms;
         let timestamp_ms = self.group.assignment_timestamp_ms;
         let is_young = (0..i64::from(interval_ms)).contains(&self.age_ms(timestamp_ms));
@@ -189,26 +192,6 @@ impl<'a> Draft<'a> {
     /// there again.
     pub(super) const fn age_ms(&self, timestamp_ms: i64) -> i64 {
         self.now.wall_ms.saturating_sub(timestamp_ms)
-    }
-
-    /// The target assignment of a member and its epoch, computed anew if the group has moved on
-    /// and the last one is old enough.
-    pub(super) fn update_target(
-        &mut self,
-        before: &Before,
-        updated: &ConsumerMember,
-        group_epoch: i32,
-    ) -> (i32, Partitions) {
-        let group = self.group;
-        if !self.is_assignment_due(group_epoch) {
-            let target = group.target(&updated.id, updated.instance_id.as_deref());
-            return (group.assignment_epoch, target);
-        }
-        let replaced = before.replaced.as_deref();
-        let target = targets::compute(self, updated, replaced);
-        let record = records::assignment_epoch(self.group_id, group_epoch, self.now.wall_ms);
-        self.records.push(record);
-        (group_epoch, target)
     }
 
     /// Moves a member towards its target, and writes where it comes to.

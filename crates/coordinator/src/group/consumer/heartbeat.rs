@@ -1,14 +1,14 @@
 //! ConsumerGroupHeartbeat: how a member joins, stays, gets partitions and leaves (KIP-848).
 
 use super::assignor::Assignor;
+use super::config::ConsumerGroupConfig;
 use super::draft::{Before, Draft, Refusal};
 use super::member::{ConsumerMember, LEFT_STATIC_MEMBER_EPOCH};
 use super::partitions::Partitions;
 use super::records;
-use super::regexes::TopicRegex;
 use super::soft::SoftChange;
 use super::subscription::Subscription;
-use crate::group::GroupConfig;
+use super::topic_regex::TopicRegex;
 use model::{ErrorCode, Uuid};
 use std::sync::Arc;
 
@@ -86,11 +86,11 @@ pub struct ConsumerGroupHeartbeatResponse {
 }
 
 impl ConsumerGroupHeartbeat<'_> {
-    pub(super) const fn joins(&self) -> bool {
+    pub(in crate::group) const fn joins(&self) -> bool {
         self.member_epoch == JOINING_EPOCH
     }
 
-    pub(super) const fn leaves(&self) -> bool {
+    pub(in crate::group) const fn leaves(&self) -> bool {
         self.member_epoch == LEAVING_EPOCH || self.member_epoch == LEFT_STATIC_MEMBER_EPOCH
     }
 
@@ -102,7 +102,7 @@ impl ConsumerGroupHeartbeat<'_> {
     }
 
     /// Checks what needs no group to be checked.
-    pub(super) fn validate(&self, config: &GroupConfig) -> Result<(), Refusal> {
+    pub(in crate::group) fn validate(&self, config: &ConsumerGroupConfig) -> Result<(), Refusal> {
         let refuse = |message: &str| Err(Refusal::new(ErrorCode::InvalidRequest, message));
         let is_empty = |text: Option<&str>| text.is_some_and(|text| text.trim().is_empty());
         let must_name_itself =
@@ -142,7 +142,7 @@ impl ConsumerGroupHeartbeat<'_> {
         } else if self.member_epoch < LEAVING_EPOCH {
             return refuse("MemberEpoch is invalid.");
         }
-        let offered = &config.consumer.assignors;
+        let offered = &config.assignors;
         match self.server_assignor {
             Some(name) if !offered.iter().any(|one| one.name() == name) => {
                 let names: Vec<&str> = offered.iter().map(|one| Assignor::name(*one)).collect();
@@ -159,7 +159,7 @@ impl ConsumerGroupHeartbeat<'_> {
 
 impl Draft<'_> {
     /// Decides about the heartbeat of a member that does not leave.
-    pub(super) fn heartbeat(
+    pub(in crate::group) fn heartbeat(
         &mut self,
         request: &ConsumerGroupHeartbeat<'_>,
     ) -> Result<ConsumerGroupHeartbeatResponse, Refusal> {
@@ -194,7 +194,7 @@ impl Draft<'_> {
         let has_changed = changes.has_subscription_changed;
         let updated = self.reconcile(updated, &target, has_changed, owned.as_ref())?;
 
-        let own = self.config.consumer.of_group(self.group_id);
+        let own = self.config.of_group(self.group_id);
         let id = Arc::clone(&updated.id);
         self.changes
             .push(SoftChange::Session(Arc::clone(&id), own.session_timeout_ms));

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 impl<'a> Draft<'a> {
     /// Decides about the heartbeat of a member that leaves; names it if it goes for good.
-    pub(super) fn leave(
+    pub(in crate::group) fn leave(
         &mut self,
         request: &ConsumerGroupHeartbeat<'_>,
     ) -> Result<(ConsumerGroupHeartbeatResponse, Option<&'a ConsumerMember>), Refusal> {
@@ -57,7 +57,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Removes members for good.
-    pub(super) fn remove(&mut self, members: &[&ConsumerMember]) {
+    pub(in crate::group) fn remove(&mut self, members: &[&ConsumerMember]) {
         if members.is_empty() {
             return;
         }

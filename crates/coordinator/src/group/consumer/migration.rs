@@ -3,12 +3,13 @@
 use super::draft::{Draft, Refusal};
 use super::group::ConsumerGroup;
 use super::member::{ClassicMember, ConsumerMember};
+use super::migration_policy::MigrationPolicy;
 use super::partitions::{OwnedPartitions, Partitions};
 use super::records;
 use super::subscription::Subscription;
 use super::topics::Topics;
 use crate::CoordinatorRecord;
-use crate::group::GroupConfig;
+use crate::decision::fits_batch;
 use crate::group::member::{Member, Protocol};
 use crate::group::membership::{GroupState, Membership};
 use crate::group::records as classic_records;
@@ -23,49 +24,21 @@ const CUSTOM_ASSIGNOR: &str = "an unsupported custom assignor is in use. Please 
                                documentation or switch to a default assignor before \
                                re-attempting the upgrade";
 
-/// Which conversions of groups with members are allowed (`group.consumer.migration.policy`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum MigrationPolicy {
-    /// None.
-    Disabled,
-    /// From consumer to classic.
-    Downgrade,
-    /// From classic to consumer.
-    Upgrade,
-    /// Both.
-    #[default]
-    Bidirectional,
-}
-
-impl MigrationPolicy {
-    pub(super) const fn allows_any(self) -> bool {
-        !matches!(self, Self::Disabled)
-    }
-
-    const fn allows_upgrade(self) -> bool {
-        matches!(self, Self::Upgrade | Self::Bidirectional)
-    }
-
-    const fn allows_downgrade(self) -> bool {
-        matches!(self, Self::Downgrade | Self::Bidirectional)
-    }
-}
-
 /// A classic group that a consumer group becomes.
 #[derive(Debug)]
-pub(super) struct Downgraded {
-    pub(super) membership: Membership,
+pub(in crate::group) struct Downgraded {
+    pub(in crate::group) membership: Membership,
     /// All of the one group gone, and the other.
-    pub(super) records: Vec<CoordinatorRecord>,
+    pub(in crate::group) records: Vec<CoordinatorRecord>,
 }
 
 /// A consumer group that comes into being.
 #[derive(Debug, Default)]
-pub(super) struct Made {
-    pub(super) group: ConsumerGroup,
-    pub(super) records: Vec<CoordinatorRecord>,
+pub(in crate::group) struct Made {
+    pub(in crate::group) group: ConsumerGroup,
+    pub(in crate::group) records: Vec<CoordinatorRecord>,
     /// Whether the records must stand in one batch.
-    pub(super) is_indivisible: bool,
+    pub(in crate::group) is_indivisible: bool,
 }
 
 impl Made {
@@ -77,14 +50,14 @@ impl Made {
     /// so those whom the log has are told to join, the first that does finds other topics than it
     /// should and has everything assigned anew, and those whom the log lacks are unknown and join
     /// as new members.
-    pub(super) fn from_classic(
+    pub(in crate::group) fn from_classic(
         group_id: &str,
         mut group: ConsumerGroup,
-        config: &GroupConfig,
+        batch_bytes_max: usize,
     ) -> Self {
         let mut records = vec![classic_records::group_tombstone(group_id)];
         records.extend(records::of_group(group_id, &group));
-        let is_indivisible = config.batch_holds(&records);
+        let is_indivisible = fits_batch(&records, batch_bytes_max);
         if !is_indivisible {
             let epoch = group.epoch.saturating_add(1);
             (group.epoch, group.assignment_epoch, group.metadata_hash) = (epoch, epoch, 0);
@@ -104,7 +77,7 @@ impl Made {
 ///
 /// # Errors
 /// A [`Refusal`] with the reason why it stays as it is.
-pub(super) fn upgraded(
+pub(in crate::group) fn upgraded(
     group_id: &str,
     classic: &Membership,
     policy: MigrationPolicy,
@@ -206,7 +179,7 @@ fn read_assignment(
 
 impl Draft<'_> {
     /// Whether the group is to become a classic one when these members go.
-    pub(super) fn can_downgrade_without(&self, members: &[&ConsumerMember]) -> bool {
+    pub(in crate::group) fn can_downgrade_without(&self, members: &[&ConsumerMember]) -> bool {
         let left = self.group.members().len() - members.len();
         left > 0 && self.group.is_classic_but_for(members) && self.allows_downgrade(left)
     }
@@ -220,8 +193,8 @@ impl Draft<'_> {
     }
 
     fn allows_downgrade(&self, size: usize) -> bool {
-        self.config.consumer.migration_policy.allows_downgrade()
-            && size <= self.config.group_size_max
+        self.config.migration_policy.allows_downgrade()
+            && size <= self.classic_size_max
             && self.tombstones_may_fit()
     }
 
@@ -230,7 +203,7 @@ impl Draft<'_> {
     fn tombstones_may_fit(&self) -> bool {
         let of_member = records::member_tombstones(self.group_id, "");
         let of_member: usize = of_member.iter().map(|record| record.size_in_bytes(0)).sum();
-        self.group.members().len().saturating_mul(of_member) <= self.config.batch_bytes_max
+        self.group.members().len().saturating_mul(of_member) <= self.batch_bytes_max
     }
 
     /// The classic group that the group becomes without some members, or with one that takes the
@@ -240,7 +213,7 @@ impl Draft<'_> {
     ///
     /// # Errors
     /// The code of the answer when a member's metadata is not what it should be.
-    pub(super) fn downgraded(
+    pub(in crate::group) fn downgraded(
         &self,
         gone: &[&ConsumerMember],
         joined: Option<&ConsumerMember>,
@@ -248,7 +221,7 @@ impl Draft<'_> {
         let membership = self.classic_membership(gone, joined)?;
         let mut records = records::group_tombstones(self.group_id, self.group);
         records.push(classic_records::group_metadata(self.group_id, &membership));
-        let fits = self.config.batch_holds(&records);
+        let fits = fits_batch(&records, self.batch_bytes_max);
         Ok(fits.then_some(Downgraded {
             membership,
             records,

@@ -12,12 +12,12 @@
 //!
 //! To read in this order: `partitions`, `subscription`, `member`, `group` (what the log says),
 //! `records`, `draft`, `heartbeat`, `targets`, `assignor`, `reconcile`, `leave`, `regexes`, `resolution` and
-//! `topic_pattern`, `classic_members` and `migration`, `offsets`, `soft`, `coordinate` (the shard's side).
+//! `topic_pattern`, `classic_members` and `migration`, `offsets`, `soft`; then, beside this folder, `consumer_groups`
+//! (the shard's side).
 
 mod assignor;
 mod classic_members;
 mod config;
-mod coordinate;
 mod describe;
 mod draft;
 mod group;
@@ -25,6 +25,7 @@ mod heartbeat;
 mod leave;
 mod member;
 mod migration;
+mod migration_policy;
 mod offsets;
 mod partitions;
 mod reconcile;
@@ -35,21 +36,26 @@ mod soft;
 mod subscription;
 mod targets;
 mod topic_pattern;
+mod topic_regex;
 mod topics;
 
 pub use assignor::Assignor;
+pub(super) use classic_members::Joined;
 pub use config::{ConsumerGroupConfig, ConsumerGroupTimes};
 pub use describe::{DescribedConsumerGroup, DescribedConsumerMember, NamedPartitions};
+pub(super) use draft::Draft;
 pub use draft::Refusal;
 pub(super) use group::ConsumerGroup;
 pub use heartbeat::{ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse};
+pub(super) use member::ConsumerMember;
 #[cfg(test)]
 pub(super) use member::MemberState;
-pub use migration::MigrationPolicy;
+pub(super) use migration::{Downgraded, Made, upgraded};
+pub use migration_policy::MigrationPolicy;
 pub(super) use offsets::MemberCommit;
 pub(super) use records::{ConsumerRecord, group_of_key, group_tombstones, is_consumer_key};
-pub use regexes::TopicRegex;
 pub use resolution::RegexResolution;
-pub(super) use soft::SoftGroup;
+pub(super) use soft::{SoftChange, SoftGroup};
 pub(super) use topic_pattern::TopicPattern;
+pub use topic_regex::TopicRegex;
 pub(super) use topics::Topics;

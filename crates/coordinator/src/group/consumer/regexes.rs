@@ -12,46 +12,13 @@ use super::records;
 use super::resolution::{Matching, RegexResolution};
 use super::soft::SoftChange;
 use super::subscription::{ResolvedRegex, Subscription};
-use super::topic_pattern::TopicPattern;
+use super::topic_regex::TopicRegex;
 use model::ErrorCode;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
 /// Expressions are resolved at most this often, whatever happens.
 const RESOLVE_INTERVAL_MIN_MS: i64 = 10_000;
-
-/// A regular expression that a member asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TopicRegex<'a> {
-    pub(super) text: &'a str,
-    /// Why it is none.
-    fault: Option<String>,
-}
-
-impl<'a> TopicRegex<'a> {
-    /// Looks whether it is one. A short text may stand for an expression of a megabyte: no lock is
-    /// to be held meanwhile.
-    pub fn read(text: &'a str) -> Self {
-        let parsed = match text {
-            "" => None,
-            text => TopicPattern::parse(text).err(),
-        };
-        Self {
-            text,
-            fault: parsed,
-        }
-    }
-
-    /// Why it is none.
-    pub fn into_fault(self) -> Option<String> {
-        self.fault
-    }
-
-    /// One that [`Self::read`] has looked at elsewhere.
-    pub const fn known(text: &'a str, fault: Option<String>) -> Self {
-        Self { text, fault }
-    }
-}
 
 impl Draft<'_> {
     /// Refuses what a member asks for that is no regular expression; one that the group has was
@@ -138,7 +105,7 @@ impl Draft<'_> {
         let subscriptions = group.subscriptions_after(&gone, Some(&updated.subscription));
         let regexes: BTreeSet<&str> = regexes_of(subscriptions.into_iter());
         let version = last.map_or(0, |regex| regex.version);
-        let interval_ms = i64::from(self.config.consumer.regex_refresh_interval_ms);
+        let interval_ms = i64::from(self.config.regex_refresh_interval_ms);
         let has_to = is_new
             || regexes.len() != group.resolved().len()
             || version < self.topics.newest_topics_version()
@@ -147,10 +114,14 @@ impl Draft<'_> {
     }
 
     /// What is to be done for the group's regular expressions to be resolved.
-    pub(super) fn resolution(&mut self, group_id: Arc<str>, wanted: Weak<()>) -> RegexResolution {
+    pub(in crate::group) fn resolution(
+        &mut self,
+        group_id: Arc<str>,
+        wanted: Weak<()>,
+    ) -> RegexResolution {
         let subscriptions = self.group.subscriptions().keys();
         let regexes = regexes_of(subscriptions.map(|one| &**one));
-        let interval_ms = i64::from(self.config.consumer.regex_refresh_interval_ms);
+        let interval_ms = i64::from(self.config.regex_refresh_interval_ms);
         let interval_ms = interval_ms.max(RESOLVE_INTERVAL_MIN_MS);
         // Every group asks again within the interval, or soon after.
         self.topics
@@ -163,7 +134,7 @@ impl Draft<'_> {
 
     /// The group's regular expressions are resolved, but for those that have come meanwhile; those
     /// that nobody subscribes to any more are left out.
-    pub(super) fn take_resolved(&mut self, found: Vec<(Arc<str>, Arc<Matching>)>) {
+    pub(in crate::group) fn take_resolved(&mut self, found: Vec<(Arc<str>, Arc<Matching>)>) {
         let group = self.group;
         let subscriptions = group.subscriptions().keys();
         let regexes = regexes_of(subscriptions.map(|one| &**one));

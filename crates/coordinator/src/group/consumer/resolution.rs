@@ -20,7 +20,7 @@ pub(super) type AllTopics = SharedMap<Uuid, Arc<Topic>>;
 
 /// The topics that match a regular expression, as of some metadata.
 #[derive(Debug)]
-pub(super) struct Matching {
+pub(in crate::group) struct Matching {
     /// The offset of the metadata.
     pub(super) version: i64,
     /// The topics that there were.
@@ -41,9 +41,9 @@ pub(super) type KnownMatching = (Arc<str>, Option<Arc<Matching>>);
 /// [`GroupShard::regexes_resolved`]: crate::group::GroupShard::regexes_resolved
 #[derive(Debug)]
 pub struct RegexResolution {
-    pub(super) group_id: Arc<str>,
+    pub(in crate::group) group_id: Arc<str>,
     /// The group has the other end for as long as it waits for this.
-    pub(super) wanted: Weak<()>,
+    pub(in crate::group) wanted: Weak<()>,
     version: i64,
     all: AllTopics,
     todo: Vec<KnownMatching>,
@@ -104,7 +104,7 @@ impl RegexResolution {
     }
 
     /// What matches each expression; empty before every step is done.
-    pub(super) fn into_found(self) -> Vec<(Arc<str>, Arc<Matching>)> {
+    pub(in crate::group) fn into_found(self) -> Vec<(Arc<str>, Arc<Matching>)> {
         match self.todo.is_empty() && self.current.is_none() {
             true => self.found,
             false => Vec::new(),

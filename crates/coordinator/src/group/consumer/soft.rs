@@ -36,7 +36,7 @@ impl Waits {
 
 /// A change of soft state that a decision asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum SoftChange {
+pub(in crate::group) enum SoftChange {
     Session(Arc<str>, i32),
     /// The member is to leave the epoch within the timeout.
     Rebalance(Arc<str>, i32, i32),
@@ -101,7 +101,7 @@ impl SoftGroup {
     }
 
     /// Whether the topics of a group are to be looked at.
-    pub(super) fn is_refresh_due(&self, group: &ConsumerGroup, now: Now) -> bool {
+    pub(in crate::group) fn is_refresh_due(&self, group: &ConsumerGroup, now: Now) -> bool {
         self.refresh
             .is_none_or(|(at, epoch)| now.monotonic >= at || group.epoch < epoch)
     }
@@ -123,7 +123,7 @@ impl SoftGroup {
 
     /// The timer of regular expressions fired: what shows that the group waits for them, if it is
     /// this timer that says so.
-    pub(super) fn resolve_timer_fired(&mut self, at: MonotonicTime) -> Option<Weak<()>> {
+    pub(in crate::group) fn resolve_timer_fired(&mut self, at: MonotonicTime) -> Option<Weak<()>> {
         let is_due =
             |resolving: &mut Resolving| matches!(resolving, Resolving::Due(due) if *due == at);
         self.resolving.take_if(is_due)?;
@@ -134,7 +134,7 @@ impl SoftGroup {
     }
 
     /// Regular expressions are resolved: whether the group still waits for it.
-    pub(super) fn resolved(&mut self, other: &Weak<()>) -> bool {
+    pub(in crate::group) fn resolved(&mut self, other: &Weak<()>) -> bool {
         let is_it = |resolving: &mut Resolving| match resolving {
             Resolving::Due(_) => false,
             Resolving::Begun(wanted) => std::ptr::eq(Arc::as_ptr(wanted), other.as_ptr()),
@@ -142,7 +142,7 @@ impl SoftGroup {
         self.resolving.take_if(is_it).is_some()
     }
 
-    pub(super) fn apply(
+    pub(in crate::group) fn apply(
         &mut self,
         change: SoftChange,
         group_id: &Arc<str>,
@@ -222,7 +222,7 @@ impl SoftGroup {
     }
 
     /// The timer of a member fired: whether the wait for it is over.
-    pub(super) fn timer_fired(
+    pub(in crate::group) fn timer_fired(
         &mut self,
         at: MonotonicTime,
         member: Option<&ConsumerMember>,
@@ -256,7 +256,7 @@ impl SoftGroup {
     }
 
     /// Starts the sessions of all members.
-    pub(super) fn resume(
+    pub(in crate::group) fn resume(
         &mut self,
         group: &ConsumerGroup,
         session_timeout_ms: i32,
@@ -281,7 +281,7 @@ impl SoftGroup {
     }
 
     /// Waits for nobody any longer.
-    pub(super) fn clear(&mut self, group_id: &Arc<str>, timers: &mut Timers) {
+    pub(in crate::group) fn clear(&mut self, group_id: &Arc<str>, timers: &mut Timers) {
         for (member_id, waits) in std::mem::take(&mut self.members) {
             if let Some(at) = waits.timer_at {
                 timers.cancel(at, timer(group_id, &member_id));

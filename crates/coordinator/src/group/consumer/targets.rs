@@ -1,7 +1,7 @@
 //! The target assignment of a group: what the assignor is told, and what it says that is new.
 
 use super::assignor::{AssignableMember, AssignableTopic, Assigning, Assignor};
-use super::draft::Draft;
+use super::draft::{Before, Draft};
 use super::member::ConsumerMember;
 use super::partitions::Partitions;
 use super::records;
@@ -9,13 +9,31 @@ use super::subscription::Subscription;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+impl Draft<'_> {
+    /// The target assignment of a member and its epoch, computed anew if the group has moved on
+    /// and the last one is old enough.
+    pub(super) fn update_target(
+        &mut self,
+        before: &Before,
+        updated: &ConsumerMember,
+        group_epoch: i32,
+    ) -> (i32, Partitions) {
+        let group = self.group;
+        if !self.is_assignment_due(group_epoch) {
+            let target = group.target(&updated.id, updated.instance_id.as_deref());
+            return (group.assignment_epoch, target);
+        }
+        let replaced = before.replaced.as_deref();
+        let target = compute(self, updated, replaced);
+        let record = records::assignment_epoch(self.group_id, group_epoch, self.now.wall_ms);
+        self.records.push(record);
+        (group_epoch, target)
+    }
+}
+
 /// Computes the target of every member, with `updated` as it is now and without the member whose
 /// place it takes. Writes the targets that are new; returns that of `updated`.
-pub(super) fn compute(
-    draft: &mut Draft<'_>,
-    updated: &ConsumerMember,
-    replaced: Option<&str>,
-) -> Partitions {
+fn compute(draft: &mut Draft<'_>, updated: &ConsumerMember, replaced: Option<&str>) -> Partitions {
     let group = draft.group;
     let mut members: Vec<&ConsumerMember> = Vec::with_capacity(group.members().len() + 1);
     let others = group.members().values();
@@ -53,7 +71,7 @@ pub(super) fn compute(
         .collect();
     let preferred = group.preferred_assignor(Some(updated));
     let preferred = preferred.and_then(|name| Assignor::from_name(&name));
-    let assignor = preferred.unwrap_or_else(|| draft.config.consumer.default_assignor());
+    let assignor = preferred.unwrap_or_else(|| draft.config.default_assignor());
     let targets = assignor.assign(&Assigning {
         topics: &list.topics,
         members: &assignable,

@@ -1,7 +1,8 @@
 //! The bytes of records: those that Apache Kafka 4.3.1 writes, and those that nobody should.
 
+use super::super::group_record::GroupRecord;
 use super::super::membership::Membership;
-use super::super::records::{self, GroupRecord};
+use super::super::records;
 use super::super::{GroupConfig, GroupShard, RecordOrigin, ReplayError, fuzz_replay, fuzz_texts};
 use super::text::subscription;
 use crate::CoordinatorRecord;
@@ -127,7 +128,7 @@ fn offsets_of_all_versions_are_read() {
         record.key[..2].copy_from_slice(&i16::to_be_bytes(key_type));
         let mut value = i16::to_be_bytes(version).to_vec();
         offset_value().write(version, &mut value);
-        let parsed = records::parse(9, &record.key, Some(&value)).expect("a sound record");
+        let parsed = GroupRecord::parse(9, &record.key, Some(&value)).expect("a sound record");
         let GroupRecord::Offset {
             offset: Some(offset),
             ..

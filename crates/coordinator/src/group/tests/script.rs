@@ -6,7 +6,7 @@
 //! that a shard loaded from the log would stand where this one stands.
 
 use super::super::group::Group;
-use super::super::records::{self, GroupRecord};
+use super::super::group_record::GroupRecord;
 use super::super::{
     DeletedTopic, GroupConfig, GroupShard, Heartbeat, JoinGroup, JoinGroupResponse, JoinProtocol,
     LeaveGroup, LeavingMember, ListGroups, OffsetCommit, OffsetCommitPartition, OffsetCommitTopic,
@@ -600,7 +600,8 @@ impl Script {
         let is_parked = matches!(decision.reply, Reply::Parked(_));
         self.line(if is_parked { "parked" } else { "not appended" });
         for record in &decision.records {
-            if let Ok(GroupRecord::Classic { group_id, .. }) = records::parse(0, &record.key, None)
+            if let Ok(GroupRecord::Classic { group_id, .. }) =
+                GroupRecord::parse(0, &record.key, None)
             {
                 self.unsaved.insert(group_id.to_owned());
             }
@@ -614,7 +615,8 @@ impl Script {
         for record in records {
             let text = record_text(&record);
             self.line(&text);
-            if let Ok(GroupRecord::Classic { group_id, .. }) = records::parse(0, &record.key, None)
+            if let Ok(GroupRecord::Classic { group_id, .. }) =
+                GroupRecord::parse(0, &record.key, None)
             {
                 self.unsaved.remove(group_id);
             }

@@ -1,6 +1,6 @@
 //! Answers and records as a script shows them.
 
-use super::super::records::{self, GroupRecord, StoredGroup};
+use super::super::group_record::{GroupRecord, StoredGroup};
 use super::super::subscription::subscribed_topics;
 use super::super::{JoinGroupResponse, SyncGroupResponse};
 use super::consumer_script::consumer_record_text;
@@ -132,7 +132,8 @@ pub(super) fn sync_text(response: &SyncGroupResponse) -> String {
 }
 
 pub(super) fn record_text(record: &CoordinatorRecord) -> String {
-    let parsed = records::parse(0, &record.key, record.value.as_deref()).expect("a sound record");
+    let parsed =
+        GroupRecord::parse(0, &record.key, record.value.as_deref()).expect("a sound record");
     match parsed {
         GroupRecord::Offset {
             group_id,

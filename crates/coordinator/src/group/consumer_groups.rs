@@ -1,22 +1,17 @@
 //! How a shard lets its consumer groups decide, and what becomes of their decisions.
 
-use super::classic_members::Joined;
-use super::describe::DescribedConsumerGroup;
-use super::draft::{Draft, Refusal};
-use super::heartbeat::{ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse};
-use super::member::ConsumerMember;
-use super::migration::{Downgraded, Made, upgraded};
-use super::resolution::RegexResolution;
-use super::soft::{SoftChange, SoftGroup};
-use crate::Decision;
-use crate::group::effects::Effects;
-use crate::group::group::Group;
-use crate::group::records as classic_records;
-use crate::group::request::{
-    Heartbeat, JoinGroup, JoinGroupResponse, LeaveGroup, SyncGroup, SyncGroupResponse,
+use super::consumer::{
+    ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse, ConsumerMember, DescribedConsumerGroup,
+    Downgraded, Draft, Joined, Made, Refusal, RegexResolution, SoftChange, SoftGroup, upgraded,
 };
-use crate::group::shard::{GroupShard, Outcome};
-use crate::group::unallocated::Unallocated;
+use super::effects::Effects;
+use super::group::Group;
+use super::records;
+use super::request::{Heartbeat, JoinGroup, LeaveGroup, SyncGroup};
+use super::shard::{GroupShard, Outcome};
+use super::unallocated::Unallocated;
+use crate::group_response::{JoinGroupResponse, SyncGroupResponse};
+use crate::{CoordinatorRecord, Decision};
 use metadata::MetadataImage;
 use model::{ErrorCode, MonotonicTime, Now};
 use std::sync::Arc;
@@ -26,15 +21,15 @@ const SETTLED_MS: i64 = 60_000;
 
 /// A decision that came to no error.
 struct Drafted {
-    records: Vec<crate::CoordinatorRecord>,
+    records: Vec<CoordinatorRecord>,
     changes: Vec<SoftChange>,
 }
 
-impl Draft<'_> {
-    fn into_drafted(self) -> Drafted {
-        Drafted {
-            records: self.records,
-            changes: self.changes,
+impl From<Draft<'_>> for Drafted {
+    fn from(draft: Draft<'_>) -> Self {
+        Self {
+            records: draft.records,
+            changes: draft.changes,
         }
     }
 }
@@ -63,7 +58,7 @@ impl GroupShard {
         request: &ConsumerGroupHeartbeat<'_>,
         now: Now,
     ) -> Decision<Result<ConsumerGroupHeartbeatResponse, Refusal>> {
-        if let Err(refusal) = request.validate(&self.config) {
+        if let Err(refusal) = request.validate(&self.config.consumer) {
             return Decision::reply(Err(refusal));
         }
         let mut outcome = Outcome::default();
@@ -117,7 +112,9 @@ impl GroupShard {
             group_id: &group.id,
             group: consumer,
             soft: &group.soft,
-            config: &self.config,
+            config: &self.config.consumer,
+            classic_size_max: self.config.group_size_max,
+            batch_bytes_max: self.config.batch_bytes_max,
             topics: &mut self.topics,
             now,
             records: Vec::new(),
@@ -143,7 +140,7 @@ impl GroupShard {
         let group_id = request.group_id;
         if let Some(mut draft) = self.draft(group_id, now) {
             let response = draft.heartbeat(request)?;
-            let drafted = draft.into_drafted();
+            let drafted = Drafted::from(draft);
             self.take(group_id, drafted, now, outcome);
             return Ok(response);
         }
@@ -159,14 +156,16 @@ impl GroupShard {
             group_id,
             group: &made.group,
             soft: &none,
-            config: &self.config,
+            config: &self.config.consumer,
+            classic_size_max: self.config.group_size_max,
+            batch_bytes_max: self.config.batch_bytes_max,
             topics: &mut self.topics,
             now,
             records: made.records,
             changes: Vec::new(),
         };
         let response = draft.heartbeat(request)?;
-        let drafted = draft.into_drafted();
+        let drafted = Drafted::from(draft);
         self.group_mut(group_id);
         let session_timeout_ms = self.config.consumer.of_group(group_id).session_timeout_ms;
         self.act(group_id, now, outcome, |group, effects| {
@@ -191,7 +190,7 @@ impl GroupShard {
         }
         if group.is_empty() {
             return Ok(Made {
-                records: vec![classic_records::group_tombstone(group_id)],
+                records: vec![records::group_tombstone(group_id)],
                 ..Made::default()
             });
         }
@@ -206,7 +205,11 @@ impl GroupShard {
             size_max,
             &mut self.topics,
         )?;
-        Ok(Made::from_classic(group_id, upgraded, &self.config))
+        Ok(Made::from_classic(
+            group_id,
+            upgraded,
+            self.config.batch_bytes_max,
+        ))
     }
 
     fn leave_consumer_group(
@@ -224,7 +227,7 @@ impl GroupShard {
             .map(|member| Arc::clone(&member.id))
             .into_iter()
             .collect();
-        let drafted = draft.into_drafted();
+        let drafted = Drafted::from(draft);
         self.take(group_id, drafted, now, outcome);
         self.remove_consumers(group_id, &gone, now, outcome);
         Ok(response)
@@ -249,7 +252,7 @@ impl GroupShard {
             return self.become_classic(group_id, downgraded, true, now, outcome);
         }
         draft.remove(&members);
-        let drafted = draft.into_drafted();
+        let drafted = Drafted::from(draft);
         self.take(group_id, drafted, now, outcome);
     }
 
@@ -285,7 +288,7 @@ impl GroupShard {
 
     /// A member that speaks the classic protocol joins a consumer group; `None` when the group is
     /// none, or has no members and gives way to a classic one.
-    pub(in crate::group) fn join_consumer_group(
+    pub(super) fn join_consumer_group(
         &mut self,
         request: &JoinGroup<'_>,
         now: Now,
@@ -310,7 +313,7 @@ impl GroupShard {
                 response,
                 downgrade: None,
             }) => {
-                let drafted = draft.into_drafted();
+                let drafted = Drafted::from(draft);
                 self.take(group_id, drafted, now, &mut outcome);
                 response
             }
@@ -328,7 +331,7 @@ impl GroupShard {
 
     /// A member that speaks the classic protocol asks for its assignment; `None` when its group is
     /// no consumer group.
-    pub(in crate::group) fn sync_consumer_group(
+    pub(super) fn sync_consumer_group(
         &mut self,
         request: &SyncGroup<'_>,
         now: Now,
@@ -337,7 +340,7 @@ impl GroupShard {
         let response = draft
             .sync_classic(request)
             .unwrap_or_else(SyncGroupResponse::error);
-        let drafted = draft.into_drafted();
+        let drafted = Drafted::from(draft);
         let mut outcome = Outcome::default();
         self.take(request.group_id, drafted, now, &mut outcome);
         Some(outcome.into_decision(response))
@@ -345,21 +348,21 @@ impl GroupShard {
 
     /// A member that speaks the classic protocol says that it lives; `None` when its group is no
     /// consumer group.
-    pub(in crate::group) fn heartbeat_in_consumer_group(
+    pub(super) fn heartbeat_in_consumer_group(
         &mut self,
         request: &Heartbeat<'_>,
         now: Now,
     ) -> Option<Result<(), ErrorCode>> {
         let mut draft = self.draft(request.group_id, now)?;
         let result = draft.heartbeat_classic(request);
-        let drafted = draft.into_drafted();
+        let drafted = Drafted::from(draft);
         let mut outcome = Outcome::default();
         self.take(request.group_id, drafted, now, &mut outcome);
         Some(result)
     }
 
     /// Members leave by LeaveGroup; `None` when their group is no consumer group.
-    pub(in crate::group) fn leave_consumer_group_as_classic(
+    pub(super) fn leave_consumer_group_as_classic(
         &mut self,
         request: &LeaveGroup<'_>,
         now: Now,
@@ -396,7 +399,7 @@ impl GroupShard {
     }
 
     /// The timer of a member fired.
-    pub(in crate::group) fn consumer_timer_fired(
+    pub(super) fn consumer_timer_fired(
         &mut self,
         at: MonotonicTime,
         group_id: &Arc<str>,
@@ -421,7 +424,7 @@ impl GroupShard {
     }
 
     /// The regular expressions of a group are to be resolved.
-    pub(in crate::group) fn regex_timer_fired(
+    pub(super) fn regex_timer_fired(
         &mut self,
         at: MonotonicTime,
         group_id: &Arc<str>,
@@ -458,7 +461,7 @@ impl GroupShard {
             && let Some(mut draft) = self.draft(&group_id, now)
         {
             draft.take_resolved(resolution.into_found());
-            let drafted = draft.into_drafted();
+            let drafted = Drafted::from(draft);
             self.take(&group_id, drafted, now, &mut outcome);
         }
         outcome.into_split_decision(())
@@ -466,7 +469,7 @@ impl GroupShard {
 
     /// Gives the members of a group new sessions if it is a consumer group; otherwise waits for
     /// none.
-    pub(in crate::group) fn resume_consumer_group(
+    pub(super) fn resume_consumer_group(
         &mut self,
         group_id: &str,
         now: Now,
