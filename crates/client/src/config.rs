@@ -7,17 +7,19 @@
 #[cfg(test)]
 mod tests;
 
+mod declaration;
 mod endpoint;
 mod properties;
 mod settings;
 
+pub(crate) use declaration::{bounds_of, choices, parse_bounded, settings};
 pub use endpoint::Endpoint;
 pub use properties::Properties;
+pub(crate) use settings::not_allowed;
 pub use settings::{Setting, Settings};
-pub(crate) use settings::{bounds_of, choices, not_allowed, parse_bounded, settings};
 
 use crate::Error;
-use crate::transport::Connector;
+use connection::Connector;
 
 /// The most that a setting in milliseconds takes.
 pub(crate) const MS_MAX: i128 = i32::MAX as i128;
@@ -57,6 +59,21 @@ pub struct Seed(
     /// The system's numbers when there is none.
     pub Option<u64>,
 );
+
+/// No key sets what is code.
+impl Settings for Connector {
+    fn keys() -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    fn assign(&mut self, _: &str, _: &str) -> Option<Result<(), Error>> {
+        None
+    }
+
+    fn text_of(&self, _: &str) -> Option<String> {
+        None
+    }
+}
 
 /// No key sets what only tests want.
 impl Settings for Seed {

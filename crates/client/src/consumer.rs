@@ -12,6 +12,7 @@
 //! committed then and not before.
 
 pub mod assignors;
+mod committed_offset;
 mod config;
 mod coordinator;
 mod error;
@@ -31,6 +32,7 @@ mod rebalance;
 mod records;
 mod shared;
 mod stream;
+mod streams_consumer;
 mod streams_group;
 mod turns;
 mod unresponsive_brokers;
@@ -38,11 +40,12 @@ mod unresponsive_brokers;
 pub use assignors::{
     Assignment, Assignor, Member, PartitionAssignor, Subscription as MemberSubscription, Topics,
 };
+pub use committed_offset::{CommittedOffset, Offsets};
 pub use config::{ConsumerConfig, GroupProtocol, IsolationLevel};
 pub use fetcher::OffsetReset;
 pub use group_membership_operation::GroupMembershipOperation;
 pub use group_metadata::{GroupMembership, GroupMetadata};
-pub use offsets::{CommittedOffset, OffsetAndTimestamp, Offsets};
+pub use offsets::OffsetAndTimestamp;
 pub use partition_streams::{PartitionStream, PartitionStreams};
 pub use pending_commit::PendingCommit;
 pub use rebalance::RebalanceListener;

@@ -35,21 +35,4 @@
 //! # Ok::<(), riverrun_client::Error>(())
 //! ```
 
-use crate::config::Settings;
-
 pub use connection::{Authenticator, BoxFuture, ByteStream, Connector, Exchange, Transport};
-
-/// No key sets what is code.
-impl Settings for Connector {
-    fn keys() -> Vec<&'static str> {
-        Vec::new()
-    }
-
-    fn assign(&mut self, _: &str, _: &str) -> Option<Result<(), crate::Error>> {
-        None
-    }
-
-    fn text_of(&self, _: &str) -> Option<String> {
-        None
-    }
-}

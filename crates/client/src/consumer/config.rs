@@ -15,6 +15,16 @@ choices! {
     }
 }
 
+impl IsolationLevel {
+    /// Its number in requests.
+    pub(super) const fn code(self) -> i8 {
+        match self {
+            Self::ReadUncommitted => 0,
+            Self::ReadCommitted => 1,
+        }
+    }
+}
+
 choices! {
     /// How a consumer is a member of its group.
     pub enum GroupProtocol {

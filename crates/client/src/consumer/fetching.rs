@@ -1,7 +1,6 @@
 //! The task that reads ahead: carries the fetcher's requests to the brokers, each in a task of its
 //! own, and their answers back.
 
-use super::config::IsolationLevel;
 use super::fetcher::{
     EpochEnd, EpochQuery, FetchAnswer, FetchPlan, FetchedPartition, FetcherRequest, ListedOffset,
     OffsetQuery, Position, SlotId, scan,
@@ -243,7 +242,7 @@ async fn fetch(shared: &Shared, plan: &FetchPlan) -> Result<FetchAnswer, Error> 
         max_wait_ms: i32::try_from(config.fetch_max_wait_ms).unwrap_or(i32::MAX),
         min_bytes: config.fetch_min_bytes,
         max_bytes: clamp(plan.max_bytes),
-        isolation_level: isolation(config.isolation_level),
+        isolation_level: config.isolation_level.code(),
         session_id: plan.session_id,
         session_epoch: plan.session_epoch,
         topics: topics.collect(),
@@ -416,14 +415,6 @@ async fn epoch_ends(
         }
     }
     Ok(ends)
-}
-
-/// The number of an isolation level in requests.
-pub(super) const fn isolation(level: IsolationLevel) -> i8 {
-    match level {
-        IsolationLevel::ReadUncommitted => 0,
-        IsolationLevel::ReadCommitted => 1,
-    }
 }
 
 fn clamp(value: usize) -> i32 {

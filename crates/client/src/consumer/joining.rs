@@ -1,7 +1,6 @@
 //! The task that keeps a consumer in its group: carries the membership's requests to the
 //! coordinator and its answers back.
 
-use super::assignors::Topics;
 use super::coordinator;
 use super::heartbeat_membership::{HeartbeatAnswer, MemberRequest, StreamsGroup};
 use super::heartbeating;
@@ -9,11 +8,11 @@ use super::member::Member;
 use super::membership::{
     GroupRequest, JoinAnswer, JoinRequest, JoinedMember, Response, SyncRequest,
 };
-use super::shared::Shared;
+use super::shared::{Shared, topics_of};
 use super::unresponsive_brokers::Source;
 use crate::Error;
-use crate::cluster::{Deadline, Metadata};
-use model::{BrokerId, ErrorCode};
+use crate::cluster::Deadline;
+use model::ErrorCode;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use wire::ApiKey;
@@ -244,20 +243,7 @@ async fn describe(shared: &Shared, wanted: &BTreeSet<String>) -> Result<Response
         shared.brokers.want(topic);
     }
     let metadata = shared.brokers.refreshed(shared.request_deadline()).await?;
-    Ok(Response::Topics(topics(&metadata, wanted.iter())))
-}
-
-/// The topics of these names that exist, with the racks of their replicas.
-pub(super) fn topics<'a>(metadata: &Metadata, names: impl Iterator<Item = &'a String>) -> Topics {
-    let rack = |id: &BrokerId| metadata.broker(*id)?.rack.as_deref().map(str::to_owned);
-    let known = names.filter_map(|name| Some((name.clone(), metadata.topic(name)?)));
-    known
-        .map(|(name, topic)| {
-            let partitions = topic.partitions.iter();
-            let racks = partitions.map(|p| p.replicas.iter().filter_map(rack).collect());
-            (name, racks.collect())
-        })
-        .collect()
+    Ok(Response::Topics(topics_of(&metadata, wanted.iter())))
 }
 
 async fn sync(shared: &Shared, sync: &SyncRequest) -> Result<Response, Error> {

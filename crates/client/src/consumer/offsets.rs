@@ -1,8 +1,8 @@
 //! Offsets: those that a group committed, and those that partitions have at a time.
 
+use super::committed_offset::{CommittedOffset, Offsets};
 use super::coordinator;
 use super::fetcher::{ListedOffset, SlotId};
-use super::fetching::isolation;
 use super::shared::Shared;
 use super::turns::Turn;
 use crate::Error;
@@ -28,31 +28,6 @@ const COMMIT_VERSION_MAX: i16 = 9;
 const FETCH_VERSION_MAX: i16 = 9;
 /// The first version of OffsetFetch for several groups.
 const GROUPS_FROM: i16 = 8;
-
-/// An offset that is, or is to be, committed: of the next record to process.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommittedOffset {
-    /// The offset.
-    pub offset: i64,
-    /// The leader epoch of the record before it; -1 when that is not known.
-    pub leader_epoch: i32,
-    /// Whatever the application notes with it.
-    pub metadata: String,
-}
-
-impl CommittedOffset {
-    /// An offset with nothing noted.
-    pub const fn new(offset: i64) -> Self {
-        Self {
-            offset,
-            leader_epoch: -1,
-            metadata: String::new(),
-        }
-    }
-}
-
-/// Offsets by partition.
-pub type Offsets = BTreeMap<TopicPartition, CommittedOffset>;
 
 /// A record's offset and its timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -557,7 +532,7 @@ pub(super) async fn list_from(
     });
     let request = ListOffsetsRequest {
         replica_id: BrokerId::NONE,
-        isolation_level: isolation(shared.config.isolation_level),
+        isolation_level: shared.config.isolation_level.code(),
         topics: topics.collect(),
         timeout_ms: i32::try_from(deadline.remaining_ms()).unwrap_or(i32::MAX),
     };

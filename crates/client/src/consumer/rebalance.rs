@@ -1,8 +1,9 @@
 //! Partitions that come and go: what the application has a say in.
 
+use super::committed_offset::Offsets;
 use super::fetcher::Position;
 use super::membership::Event;
-use super::offsets::{Commit, Offsets};
+use super::offsets::Commit;
 use super::shared::Subscription;
 use super::streams_group::StreamsListener;
 use super::{Consumer, GroupMembershipOperation, joining};

@@ -1,18 +1,19 @@
 //! What the application's calls and the background tasks of a consumer have in common.
 
+use super::assignors::Topics;
+use super::committed_offset::Offsets;
 use super::config::{ConsumerConfig, GroupProtocol, IsolationLevel};
 use super::fetcher::{FetchSettings, Fetcher, ScanRules};
 use super::heartbeat_membership::{HeartbeatMembership, HeartbeatSettings};
 use super::member::Member;
 use super::membership::{Membership, MembershipSettings};
-use super::offsets::Offsets;
 use super::streams_group::StreamsMember;
 use super::turns::Turns;
 use super::unresponsive_brokers::{Source, UnresponsiveBrokers};
 use crate::Error;
 use crate::cluster::{Brokers, BrokersOptions, Deadline, Metadata, Random};
 use crate::config::Seed;
-use model::{ErrorCode, TopicPartition};
+use model::{BrokerId, ErrorCode, TopicPartition};
 use parking_lot::Mutex;
 use regex_lite::Regex;
 use std::collections::BTreeSet;
@@ -317,7 +318,7 @@ impl Shared {
                 }
                 let watched: Vec<&String> = member.watched_topics().collect();
                 if !watched.is_empty() {
-                    let topics = super::joining::topics(metadata, watched.into_iter());
+                    let topics = topics_of(metadata, watched.into_iter());
                     member.handle_topics(&topics);
                 }
             }
@@ -345,6 +346,22 @@ impl Shared {
             "partition `{name}` is not assigned to this consumer"
         ))
     }
+}
+
+/// The topics of these names that exist, with the racks of their replicas.
+pub(super) fn topics_of<'a>(
+    metadata: &Metadata,
+    names: impl Iterator<Item = &'a String>,
+) -> Topics {
+    let rack = |id: &BrokerId| metadata.broker(*id)?.rack.as_deref().map(str::to_owned);
+    let known = names.filter_map(|name| Some((name.clone(), metadata.topic(name)?)));
+    known
+        .map(|(name, topic)| {
+            let partitions = topic.partitions.iter();
+            let racks = partitions.map(|p| p.replicas.iter().filter_map(rack).collect());
+            (name, racks.collect())
+        })
+        .collect()
 }
 
 fn fetch_settings(config: &ConsumerConfig) -> FetchSettings {

@@ -1,13 +1,9 @@
 //! A member of a streams group (KIP-1071): what it tells of its topology, and what it hears of its tasks.
 //!
 //! The coordinator knows the topology, makes the internal topics and assigns tasks: pairs of a sub-topology and a
-//! partition. [`Consumer::of_streams_group`] reads the inputs of the active tasks; its [`StreamsListener`] hears of all
-//! tasks, those that stand by too.
+//! partition. A consumer that is such a member ([`Consumer::of_streams_group`](super::Consumer::of_streams_group))
+//! reads the inputs of the active tasks; its [`StreamsListener`] hears of all tasks, those that stand by too.
 
-use super::shared::{Shared, Subscription};
-use super::{Consumer, ConsumerConfig, GroupProtocol};
-use crate::Error;
-use crate::config::not_allowed;
 use model::TopicPartition;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -146,7 +142,7 @@ pub struct StreamsEndpoint {
     pub standby: Vec<TopicPartition>,
 }
 
-/// Hears of the tasks of a member, within [`Consumer::poll`].
+/// Hears of the tasks of a member, within [`Consumer::poll`](super::Consumer::poll).
 pub trait StreamsListener: Send + Sync {
     /// These are its tasks now. Comes after the partitions of active tasks that are no more its own were revoked, and
     /// before those of new ones are assigned.
@@ -194,40 +190,5 @@ impl StreamsMember {
             .find(|part| part.id == subtopology)
             .into_iter()
             .flat_map(StreamsSubtopology::inputs)
-    }
-}
-
-impl Consumer {
-    /// A consumer that reads the inputs of the active tasks which a streams group gives it. It becomes a member at
-    /// once. `group.protocol` of `config` is not looked at, and what belongs to other protocols must have its
-    /// default.
-    ///
-    /// # Errors
-    /// [`Error::Configuration`] for settings that contradict each other or `member`, and [`Error::Invalid`] without
-    /// `group.id`.
-    pub fn of_streams_group(
-        mut config: ConsumerConfig,
-        member: StreamsMember,
-    ) -> Result<Self, Error> {
-        // What the coordinator says in either protocol without a leader among the members is no setting.
-        config.group_protocol = GroupProtocol::Consumer;
-        if let Some(assignor) = &config.remote_assignor {
-            let reason = "is of consumer groups, and not of streams groups";
-            return Err(not_allowed("group.remote.assignor", assignor, reason));
-        }
-        let consumer = Self::with(Shared::of_streams_group(config, member)?);
-        consumer.shared.group_id()?;
-        consumer.shared.state.lock().subscription = Subscription::Tasks;
-        consumer.shared.joining.notify_one();
-        Ok(consumer)
-    }
-
-    /// Asks all members of its streams group to end: each hears
-    /// [`StreamsStatusCode::ShutdownApplication`], this one too.
-    pub fn shut_down_application(&mut self) {
-        if let Some(member) = self.shared.state.lock().membership.as_mut() {
-            member.shut_down_application();
-        }
-        self.shared.joining.notify_one();
     }
 }
