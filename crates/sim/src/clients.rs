@@ -26,6 +26,7 @@ use self::transactional::Transactional;
 use crate::judge::Judge;
 use crate::protocol::{Answer, Ask};
 use crate::random::Random;
+use crate::record_key::key_of;
 use crate::schedule::{MEMBERS, READERS, TRANSACTIONAL, Task};
 use model::{ErrorCode, Uuid};
 use record::{BatchBuilder, BatchHeader};
@@ -143,12 +144,6 @@ impl KnownTopics {
     pub(crate) fn forget(&mut self, topic_id: Uuid) {
         self.ids.retain(|_, id| *id != topic_id);
     }
-}
-
-/// The key of a record, of which there are few: the last digit of the number in its value.
-pub(crate) fn key_of(value: &str) -> &str {
-    let name = value.split(' ').next().unwrap_or(value);
-    name.get(name.len().saturating_sub(1)..).unwrap_or(name)
 }
 
 /// A batch of records with these values and their keys.

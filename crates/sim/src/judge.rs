@@ -25,8 +25,8 @@ pub use self::promise::Promise;
 pub(crate) use self::records::ReadRecord;
 
 use self::records::records_of;
-use crate::clients::key_of;
 use crate::protocol::Fetched;
+use crate::record_key::key_of;
 use model::{LeaderEpoch, Uuid};
 use replication::PartitionKey;
 use std::collections::{BTreeMap, BTreeSet};

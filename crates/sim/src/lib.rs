@@ -29,12 +29,15 @@ mod clients;
 mod cluster;
 mod coordinators;
 mod disk_faults;
+mod halted;
 mod history;
 mod judge;
 mod node;
+mod partition;
 mod planted;
 mod protocol;
 mod random;
+mod record_key;
 mod schedule;
 mod world;
 

@@ -13,10 +13,12 @@
 
 mod checkpoints;
 mod cleaning;
+mod compaction;
 mod directories;
 mod frames;
 mod frames_of_groups;
 mod hosting;
+mod log_directory;
 mod quorum;
 mod serve;
 mod serve_transactions;
@@ -26,6 +28,8 @@ mod waiters;
 use crate::coordinators::{
     CoordinatorMistakes, Finishing, Groups, OFFSETS_TOPIC, TRANSACTION_TOPIC, Transactions,
 };
+use crate::halted::Halted;
+use crate::partition::{Observed, SimPartition};
 use crate::planted::Planted;
 use crate::protocol::{Answer, Ask};
 use crate::random::Random;
@@ -41,7 +45,7 @@ use coordinator::group::DeletedTopic;
 use metadata::MetadataImage;
 use model::{BrokerEpoch, ErrorCode, MonotonicTime, Now, ProducerId, RetentionClock, Uuid};
 use record::Batches;
-use replication::{Partition, PartitionKey, PartitionOffsets, VerificationGuard};
+use replication::{PartitionKey, VerificationGuard};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -68,27 +72,6 @@ const UPKEEP_MS: i64 = 500;
 /// How long a partition that took no marker is left alone.
 const MARKER_PAUSE_MS: i64 = 100;
 
-pub(crate) type SimPartition = Partition<SimDisk>;
-
-/// The node cannot go on: its disk has failed, or holds what it cannot read.
-#[derive(Debug)]
-pub(crate) struct Halted {
-    pub(crate) reason: String,
-    /// Whether a start may succeed once there is room, or a descriptor.
-    is_passing: bool,
-}
-
-impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> From<E> for Halted {
-    fn from(error: E) -> Self {
-        let error = error.into();
-        let storage = error.downcast_ref::<storage::StorageError>();
-        Self {
-            is_passing: storage.is_some_and(storage::StorageError::is_passing),
-            reason: error.to_string(),
-        }
-    }
-}
-
 /// Whose request it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Caller {
@@ -114,13 +97,6 @@ pub(crate) enum Then {
     Mark(Finishing, Option<(Caller, Answer)>),
     /// The markers are durable.
     Complete(Finishing, Option<(Caller, Answer)>),
-}
-
-/// What a world can see of a partition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Observed {
-    pub(crate) key: PartitionKey,
-    pub(crate) offsets: PartitionOffsets,
 }
 
 /// A node that runs.
@@ -228,7 +204,7 @@ impl Node {
         let (context, now_ms) = (ControllerContext::new(config), now.wall_ms);
         let opened = OpenedMetadata::open(disk, &paths, config, planted, &mut random, now_ms)?;
         let is_clean = |path: &PathBuf| opened.is_clean(path);
-        let directories = directories::prepared(&opened.directories, disk, is_clean)?;
+        let directories = log_directory::prepared(&opened.directories, disk, is_clean)?;
         let mut hosting = Hosting::new(disk, directories, planted);
         let found = hosting.scan(opened.log.image(), &mut random)?;
         let image = opened.log.image().clone();

@@ -16,7 +16,7 @@
 //! - Outputs are in the order in which they were made: what an application says before it sends
 //!   something is before it.
 //!
-//! Reading order: `lib`, `network`, `report`, then the applications.
+//! Reading order: `lib`, `report`, `network`, `reporter`, then the applications.
 
 #![forbid(unsafe_code)]
 
@@ -24,12 +24,13 @@ mod member;
 mod network;
 mod producer;
 mod report;
+mod reporter;
 mod transactional;
 
 pub use report::{Command, Mistake, Offset, Output, Report, Role, Sent, Settings, TransactionEnd};
 
 use network::{Gate, Network};
-use report::Reporter;
+use reporter::Reporter;
 use riverrun_client::config::{ClientConfig, Endpoint, Seed};
 use std::sync::Arc;
 use std::time::Duration;

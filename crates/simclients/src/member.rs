@@ -1,7 +1,8 @@
 //! An application that is a member of a group: it polls, hands over what it reads, and commits that.
 
 use crate::client_config;
-use crate::report::{Command, Mistake, Offset, Report, Reporter, Role, Settings};
+use crate::report::{Command, Mistake, Offset, Report, Role, Settings};
+use crate::reporter::Reporter;
 use riverrun_client::consumer::{Consumer, ConsumerConfig, Offsets};
 use riverrun_client::{Error, TopicPartition};
 use std::collections::BTreeMap;

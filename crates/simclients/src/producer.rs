@@ -1,7 +1,8 @@
 //! An application that sends records and waits for none of them: the client has several batches under way.
 
 use crate::client_config;
-use crate::report::{Command, Mistake, Report, Reporter, Sent, Settings};
+use crate::report::{Command, Mistake, Report, Sent, Settings};
+use crate::reporter::Reporter;
 use riverrun_client::Error;
 use riverrun_client::producer::{Producer, ProducerConfig, ProducerRecord, RecordMetadata};
 use std::time::Duration;

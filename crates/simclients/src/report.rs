@@ -1,8 +1,5 @@
 //! What goes between the clients and who drives them, as values.
 
-use crate::network::Network;
-use std::sync::Arc;
-
 /// What a client does all its life.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
@@ -196,30 +193,4 @@ pub enum Output {
         /// What.
         report: Report,
     },
-}
-
-/// By which an application speaks.
-#[derive(Debug, Clone)]
-pub(crate) struct Reporter {
-    client: usize,
-    network: Arc<Network>,
-}
-
-impl Reporter {
-    pub(crate) const fn new(client: usize, network: Arc<Network>) -> Self {
-        Self { client, network }
-    }
-
-    pub(crate) const fn client(&self) -> usize {
-        self.client
-    }
-
-    pub(crate) const fn network(&self) -> &Arc<Network> {
-        &self.network
-    }
-
-    pub(crate) fn report(&self, report: Report) {
-        let client = self.client;
-        self.network.put(Output::Report { client, report });
-    }
 }

@@ -2,7 +2,8 @@
 //! what failed, and begins another client when its own can go on no more.
 
 use crate::producer::{producer_of, record_of, tell_delivery};
-use crate::report::{Command, Mistake, Offset, Report, Reporter, Sent, Settings, TransactionEnd};
+use crate::report::{Command, Mistake, Offset, Report, Sent, Settings, TransactionEnd};
+use crate::reporter::Reporter;
 use riverrun_client::consumer::{CommittedOffset, GroupMetadata, Offsets};
 use riverrun_client::producer::Producer;
 use riverrun_client::{Error, TopicPartition};

@@ -59,7 +59,7 @@ use storage::disk::Disk;
 use storage::sim::SimDisk;
 use waiting::{Gathering, WaitingAnswer, WaitingMarkers};
 
-use crate::node::SimPartition;
+use crate::partition::SimPartition;
 
 /// The log directory of every broker.
 const LOGS: &str = "/logs";

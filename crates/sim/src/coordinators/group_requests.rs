@@ -1,7 +1,7 @@
 //! Requests about groups and their offsets.
 
 use super::{CoordinatorCaller, Groups, TransactionalWriter};
-use crate::node::Halted;
+use crate::halted::Halted;
 use crate::protocol::{Answer, Ask, Joined};
 use coordinator::group::{
     FetchedTopic, Heartbeat, JoinGroup, JoinGroupResponse, JoinProtocol, OffsetCommit,

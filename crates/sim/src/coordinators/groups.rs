@@ -3,7 +3,8 @@
 use super::log::{Asking, CoordinatorMistakes, load};
 use super::seats::Seats;
 use super::{CoordinatorCaller, OFFSETS_TOPIC};
-use crate::node::{Halted, SimPartition};
+use crate::halted::Halted;
+use crate::partition::SimPartition;
 use crate::protocol::{Answer, SESSION_TIMEOUT_MS};
 use coordinator::Decision;
 use coordinator::group::{

@@ -1,7 +1,8 @@
 //! What the coordinators' runtime is given in a node: the logs of their topics, and who waits.
 
 use super::CoordinatorCaller;
-use crate::node::{Halted, SimPartition};
+use crate::halted::Halted;
+use crate::partition::SimPartition;
 use coordinator::runtime::{
     AppendedBatch, Asker, CoordinatorLog, CoordinatorShard, HostedPartition, LoadError, LogReader,
     Waiter, load_shard,

@@ -3,7 +3,7 @@
 
 use super::log::{CoordinatorMistakes, Hosted, poll_answer, unloaded};
 use super::{CoordinatorCaller, Tenure};
-use crate::node::SimPartition;
+use crate::partition::SimPartition;
 use coordinator::partition_for;
 use coordinator::runtime::{CoordinatorShard, Waiter};
 use metadata::MetadataImage;

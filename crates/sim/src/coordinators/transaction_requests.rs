@@ -1,7 +1,7 @@
 //! Requests of transactional producers, and of the leaders of partitions on their behalf.
 
 use super::{CoordinatorCaller, Finishing, Transactions};
-use crate::node::Halted;
+use crate::halted::Halted;
 use crate::protocol::{Answer, Ask, ProducerKey};
 use coordinator::runtime::append_error;
 use coordinator::transaction::{

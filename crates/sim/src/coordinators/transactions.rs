@@ -3,7 +3,8 @@
 use super::log::{Asking, CoordinatorMistakes, load};
 use super::seats::Seats;
 use super::{CoordinatorCaller, TRANSACTION_TOPIC, Tenure};
-use crate::node::{Halted, SimPartition};
+use crate::halted::Halted;
+use crate::partition::SimPartition;
 use coordinator::Decision;
 use coordinator::runtime::TransactionMarker;
 use coordinator::transaction::{

@@ -1,7 +1,7 @@
 //! What is judged when all is at rest, and every partition was scanned.
 
 use super::{Broken, Judge, LogFacts, Promise, short};
-use crate::clients::key_of;
+use crate::record_key::key_of;
 use replication::PartitionKey;
 
 impl Judge {

@@ -1,7 +1,7 @@
 //! Nodes as a world sees them: how they start, run, come to rest and stop, and what their files are.
 
 use super::{Judge, Promise};
-use crate::node::Observed;
+use crate::partition::Observed;
 use std::path::Path;
 
 impl Judge {

@@ -13,7 +13,7 @@
 //! A step is about the partition `p=0` of the topic `t=1`, and the group `g`.
 
 use super::{Floor, Judge, Promise, ReadRecord, TopicState, TransactionOutcome};
-use crate::node::Observed;
+use crate::partition::Observed;
 use crate::protocol::Fetched;
 use metadata::{ConfigResource, ConfigResourceType, MetadataImage, MetadataRecord};
 use model::{ErrorCode, LeaderEpoch, ProducerId, Uuid};

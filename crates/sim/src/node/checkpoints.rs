@@ -1,7 +1,7 @@
 //! The checkpoints of the log directories: what they say at a start, and what the logs say now.
 
-use super::Halted;
 use super::hosting::Hosting;
+use crate::halted::Halted;
 use crate::planted::Planted;
 use model::TopicPartition;
 use std::path::Path;

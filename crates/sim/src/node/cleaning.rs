@@ -8,35 +8,18 @@
 //! The broker does the same on threads; what it does between two steps is whatever others do.
 
 use super::checkpoints::read_of;
+use super::compaction::Running;
 use super::hosting::Hosting;
-use super::{Halted, SimPartition};
+use crate::halted::Halted;
+use crate::partition::SimPartition;
 use replication::PartitionKey;
 use std::sync::Arc;
 use std::time::Duration;
-use storage::checkpoint::{CLEANER_OFFSET_CHECKPOINT, OffsetCheckpoint, write_checkpoint};
-use storage::sim::SimDisk;
-use storage::{CleanError, Cleanable, Compaction, Log, OffsetMap, StorageError};
+use storage::checkpoint::{CLEANER_OFFSET_CHECKPOINT, write_checkpoint};
+use storage::{CleanError, Cleanable, OffsetMap, StorageError};
 
 /// The memory of keys.
 const MAP_BYTES: u64 = 1 << 14;
-
-/// What is compacted, and what is known to be.
-#[derive(Debug, Default)]
-pub(super) struct Cleaning {
-    running: Option<Running>,
-    /// Up to where logs are compacted.
-    offsets: OffsetCheckpoint,
-    /// Damage that was found: nothing of what a world does explains it.
-    pub(super) complaint: Option<String>,
-}
-
-#[derive(Debug)]
-struct Running {
-    partition: Arc<SimPartition>,
-    compaction: Compaction<SimDisk>,
-    map: OffsetMap,
-    end_offset: i64,
-}
 
 impl Hosting {
     /// Reads up to where logs are compacted; what the file says of logs that are not there goes.
@@ -162,23 +145,4 @@ impl Hosting {
         };
         write_checkpoint(&self.disk, &path, &here.filter_map(offset).collect())
     }
-}
-
-/// The mistake of a start that takes a gap between offsets for damage: it cuts the log there.
-pub(super) fn cut_at_gap(log: &mut Log<SimDisk>, now_ms: i64) -> Result<(), Halted> {
-    let (mut expected, end) = (log.log_start_offset(), log.log_end_offset());
-    let mut bytes = Vec::new();
-    while expected < end && !log.config().cleanup_policy.compact {
-        bytes.clear();
-        log.read_into(expected, 1 << 20, end, &mut bytes)?;
-        for batch in record::Batches::new(&bytes) {
-            let batch = batch?;
-            if batch.base_offset() > expected {
-                log.truncate_to(expected, now_ms)?;
-                return Ok(());
-            }
-            expected = batch.next_offset();
-        }
-    }
-    Ok(())
 }

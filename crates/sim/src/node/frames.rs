@@ -8,7 +8,8 @@
 //!
 //! One version of each API is served, the newest that the client speaks.
 
-use super::{Caller, Halted, Node};
+use super::{Caller, Node};
+use crate::halted::Halted;
 use crate::protocol::{Answer, Ask, Fetched, ProducerKey};
 use metadata::TRANSACTION_VERSION_FEATURE;
 use model::{BrokerId, DecodeError, ErrorCode, LeaderEpoch, Message, Now, Reader};

@@ -1,7 +1,8 @@
 //! Requests of the product's own clients about groups: each is whole what its shard decides about.
 
 use super::frames::{body_of, version_of};
-use super::{Caller, Halted, Node};
+use super::{Caller, Node};
+use crate::halted::Halted;
 use crate::protocol::Answer;
 use coordinator::group::{
     ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResponse, FetchedTopic, Heartbeat, JoinGroup,

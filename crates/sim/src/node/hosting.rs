@@ -6,9 +6,10 @@
 //!   delta          ──> deleted: retired, off the checkpoints; created: made, or put off for a lack
 //! ```
 
-use super::cleaning::{Cleaning, cut_at_gap};
-use super::directories::{LogDirectory, Places};
-use super::{Halted, SimPartition};
+use super::compaction::Cleaning;
+use super::log_directory::{LogDirectory, Places};
+use crate::halted::Halted;
+use crate::partition::SimPartition;
 use crate::planted::Planted;
 use crate::random::Random;
 use crate::schedule::KEYED;
@@ -579,6 +580,25 @@ fn log_config_of(settings: &TopicSettings) -> LogConfig {
         delete_retention_ms: 1_000,
         ..LogConfig::default()
     }
+}
+
+/// The mistake of a start that takes a gap between offsets for damage: it cuts the log there.
+fn cut_at_gap(log: &mut Log<SimDisk>, now_ms: i64) -> Result<(), Halted> {
+    let (mut expected, end) = (log.log_start_offset(), log.log_end_offset());
+    let mut bytes = Vec::new();
+    while expected < end && !log.config().cleanup_policy.compact {
+        bytes.clear();
+        log.read_into(expected, 1 << 20, end, &mut bytes)?;
+        for batch in record::Batches::new(&bytes) {
+            let batch = batch?;
+            if batch.base_offset() > expected {
+                log.truncate_to(expected, now_ms)?;
+                return Ok(());
+            }
+            expected = batch.next_offset();
+        }
+    }
+    Ok(())
 }
 
 /// What a produced batch must obey.

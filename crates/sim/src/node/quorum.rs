@@ -2,7 +2,7 @@
 //! metadata log in one of them, new directories made, marks of an orderly stop taken, and only then the
 //! leadership of a new epoch.
 
-use super::Halted;
+use crate::halted::Halted;
 use crate::planted::Planted;
 use crate::random::Random;
 use config::ServerConfig;

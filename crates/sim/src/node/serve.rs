@@ -1,7 +1,9 @@
 //! Requests about records and topics.
 
 use super::hosting::rules_of;
-use super::{Caller, Halted, Node, SimPartition, Then};
+use super::{Caller, Node, Then};
+use crate::halted::Halted;
+use crate::partition::SimPartition;
 use crate::planted::Planted;
 use crate::protocol::{Answer, Ask, Fetched};
 use controller::alter_configs::{AlterOptions, AlteredResource, ConfigChange, ConfigOperation};

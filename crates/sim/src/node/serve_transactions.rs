@@ -1,7 +1,9 @@
 //! Requests of transactional producers, and the way from a decided end to its last marker.
 
-use super::{Caller, Halted, MARKER_PAUSE_MS, Node, SimPartition, Then};
+use super::{Caller, MARKER_PAUSE_MS, Node, Then};
 use crate::coordinators::{Finishing, OFFSETS_TOPIC, first_offset_batch, known_to};
+use crate::halted::Halted;
+use crate::partition::SimPartition;
 use crate::planted::Planted;
 use crate::protocol::{Answer, Ask, ProducerKey};
 use coordinator::transaction::ProducerIdAndEpoch;

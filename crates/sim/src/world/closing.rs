@@ -3,7 +3,8 @@
 
 use super::World;
 use crate::clients::offset_key;
-use crate::node::{Caller, Observed};
+use crate::node::Caller;
+use crate::partition::Observed;
 use crate::protocol::{Answer, Ask};
 use crate::schedule::{STEADY, TRANSACTIONAL};
 use model::ErrorCode;

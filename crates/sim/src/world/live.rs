@@ -11,11 +11,12 @@
 //! with sequence numbers may come twice.
 
 use super::{Event, World};
-use crate::clients::{START_WALL_MS, key_of};
+use crate::clients::START_WALL_MS;
 use crate::judge::{OffsetKey, ReadRecord, TransactionOutcome};
 use crate::node::{Reply, refused_out_of_order, shown_request, shown_response};
 use crate::planted::Planted;
 use crate::random::Random;
+use crate::record_key::key_of;
 use crate::schedule::{LASTING, LIVE, STEADY, STEADY_PARTITIONS, Schedule, Task};
 use model::{LeaderEpoch, Reader, Uuid};
 use replication::PartitionKey;
