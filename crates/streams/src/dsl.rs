@@ -15,6 +15,7 @@ mod cogrouped;
 mod config;
 mod emit_strategy;
 mod graph;
+mod graph_builder;
 mod grouped;
 mod join_windows;
 mod joins;
@@ -23,6 +24,7 @@ mod named;
 mod nullable;
 mod optimize;
 mod repartition;
+mod stored_values;
 mod stores;
 mod stream;
 mod stream_join;
@@ -31,10 +33,10 @@ mod suppress;
 mod suppressed;
 mod table;
 mod table_output;
+mod table_view;
 mod windows;
 
 pub use crate::state::StoreType;
-pub(crate) use builder::Builder;
 pub use builder::StreamsBuilder;
 pub use cogrouped::{
     CogroupedKStream, SessionWindowedCogroupedKStream, TimeWindowedCogroupedKStream,
@@ -42,6 +44,7 @@ pub use cogrouped::{
 pub use config::{Optimization, TopologyConfig, UnknownOptimization};
 pub use emit_strategy::EmitStrategy;
 pub(crate) use graph::{GraphNode, GraphNodeId, Written};
+pub(crate) use graph_builder::Builder;
 pub use grouped::{KGroupedStream, SessionWindowedKStream, TimeWindowedKStream};
 pub use join_windows::JoinWindows;
 pub use joins::{Joined, TableJoined};

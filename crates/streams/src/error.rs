@@ -1,6 +1,5 @@
 //! What can go wrong, with the place: node, topic, partition and offset.
 
-use crate::state::StoreFault;
 use std::fmt;
 use std::sync::Arc;
 
@@ -132,16 +131,6 @@ pub enum StreamsError {
     /// Something that does not belong to one record.
     #[error("{0}")]
     Other(String),
-}
-
-impl StreamsError {
-    /// What a state store says, if it is one that failed.
-    pub(crate) fn store_fault(&self) -> Option<&StoreFault> {
-        match self {
-            Self::Store { source, .. } => source.downcast_ref(),
-            _ => None,
-        }
-    }
 }
 
 impl fmt::Debug for StreamsError {

@@ -30,6 +30,7 @@ pub mod record;
 pub mod runtime;
 pub mod serde;
 pub mod state;
+mod store_fault;
 mod task;
 pub mod test_driver;
 pub mod topology;

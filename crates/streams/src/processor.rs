@@ -12,15 +12,15 @@ mod default_timestamp_extractor;
 mod fixed_key;
 mod handlers;
 mod node;
+mod produced_record;
 mod schedule;
+mod task_id;
+pub(crate) mod task_stores;
 mod upgrade_from;
 
 pub use api::{Processor, ProcessorContext, StoreHandle};
 pub(crate) use api::{ProcessorNode, TypedProcessorNode};
-pub use context::{
-    Collector, EmitIntervals, Origin, Partitioning, ProducedRecord, TaskContext, TaskId,
-    TaskMetrics,
-};
+pub use context::{Collector, EmitIntervals, TaskContext, TaskMetrics};
 pub use default_timestamp_extractor::DefaultTimestampExtractor;
 pub(crate) use fixed_key::FixedKey;
 pub use fixed_key::{FixedKeyProcessor, FixedKeyProcessorContext, FixedKeyRecord};
@@ -30,6 +30,9 @@ pub use handlers::{
 };
 pub use node::Outputs;
 pub(crate) use node::{BuiltNode, FnNode, Link, Node, NodeCount, NodeLife};
+pub use produced_record::{Origin, Partitioning, ProducedRecord};
 pub(crate) use schedule::Schedules;
 pub use schedule::{PunctuationType, Schedule};
+pub use task_id::TaskId;
+pub(crate) use task_stores::TaskStores;
 pub use upgrade_from::UpgradeFrom;

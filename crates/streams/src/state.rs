@@ -20,8 +20,9 @@ pub(crate) mod buffer_builders;
 mod buffered;
 mod byte_store;
 mod bytes;
+mod cache_lookups;
+mod changelog_record;
 mod codec;
-mod fault;
 mod format;
 pub(crate) mod grace_buffer;
 mod key_value;
@@ -39,6 +40,7 @@ mod state_store;
 mod storage;
 mod store_builders;
 mod stores;
+mod suppliers;
 pub(crate) mod suppress_buffer;
 mod time_first;
 mod versioned;
@@ -47,33 +49,34 @@ mod window;
 mod window_key;
 mod window_rows;
 
+pub use crate::store_fault::StoreFault;
 pub use base::{Flushed, Found};
 pub use byte_store::Forwarding;
 pub use bytes::{Direction, Offsets};
+pub(crate) use cache_lookups::CacheLookups;
+pub use changelog_record::ChangelogRecord;
 pub use codec::{
     AggregationWithHeaders, Plain, Timestamped, ValueTimestampHeaders, View, WithHeaders,
 };
-pub use fault::StoreFault;
 pub(crate) use format::borrow;
 pub use key_value::{KeyValueStore, TimestampedKeyValueStore, TimestampedKeyValueStoreWithHeaders};
 pub use layers::CacheBudget;
-pub(crate) use layers::{CacheLookups, Operation, StoreMeter, Timed};
+pub(crate) use layers::{Operation, StoreMeter, Timed};
 pub use read_only::{
     ReadOnly, ReadOnlyKeyValueStore, ReadOnlySessionStore, ReadOnlyVersionedStore,
     ReadOnlyWindowStore,
 };
 pub use session::{SessionStore, SessionStoreWithHeaders};
 pub(crate) use shared_rows::SharedRows;
-pub use state_store::{
-    BuiltStore, ChangelogConfig, ChangelogRecord, StateStore, StoreBuilder, StoreBuilding,
-};
+pub use state_store::{BuiltStore, ChangelogConfig, StateStore, StoreBuilder, StoreBuilding};
 pub use storage::TaskStorage;
 pub use store_builders::{
     KeyValueStoreBuilder, SessionStoreBuilder, VersionedStoreBuilder, WindowStoreBuilder,
 };
-pub use stores::{
-    DslStoreFormat, KeyValueSupplier, SessionSupplier, StoreType, Stores, TimeFirst,
-    VersionedSupplier, WindowSupplier,
+pub use stores::Stores;
+pub use suppliers::{
+    DslStoreFormat, KeyValueSupplier, SessionSupplier, StoreType, TimeFirst, VersionedSupplier,
+    WindowSupplier,
 };
 pub use versioned::{VersionedKeyValueStore, VersionedRecord};
 pub use versioned_rows::VersionedPut;

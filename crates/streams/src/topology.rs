@@ -13,6 +13,7 @@
 //!   Processor API see to it. A mismatch is found when a task is made, never while records flow.
 
 mod builder;
+mod definition;
 mod describe;
 mod error;
 mod global;
@@ -22,20 +23,18 @@ mod java_tree;
 mod picture;
 mod sink;
 mod source;
-mod stores;
 mod subtopologies;
 
-pub use builder::{InternalTopic, NodeHandle, SinkTopic, SourceTopics, Topology};
-pub(crate) use builder::{
-    NodeDefinition, NodeFactory, NodeKind, SourceFactory, check_name, processor_factory,
-    stateless_factory,
-};
+pub use crate::processor::task_stores::TaskStores;
+pub use builder::NodeHandle;
+pub(crate) use builder::{check_name, processor_factory, stateless_factory};
+pub(crate) use definition::{Instantiation, NodeFactory, NodeKind, SourceFactory};
+pub use definition::{InternalTopic, SinkTopic, SourceTopics, Topology};
 pub use describe::{DescribedKind, NodeDescription, SubtopologyDescription, TopologyDescription};
 pub use error::TopologyError;
 pub use global::StoreSource;
-pub(crate) use instantiation::{BuiltTask, Instantiation, TaskNode, changelog_topic};
+pub(crate) use instantiation::{BuiltTask, TaskNode, changelog_topic};
 pub use sink::{Produced, StreamPartitioner, TopicNameExtractor};
 pub use source::{AutoOffsetReset, Consumed, RawRecord, TimestampExtractor, TimestampFunction};
 pub(crate) use source::{Decoded, SourceQueue, TypedSource, whole_names};
-pub use stores::TaskStores;
 pub use subtopologies::Subtopology;

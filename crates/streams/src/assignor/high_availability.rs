@@ -1,11 +1,10 @@
 //! Kafka Streams' `HighAvailabilityTaskAssignor`: an even assignment, which becomes real as fast as processes catch up.
 
 use super::lags::Lags;
-use super::loads::Loads;
+use super::loads::{Loads, add_standby};
 use super::movement::{self, Warmups};
-use super::process::{Process, ProcessId, Processes, Settings, Work};
+use super::process::{Process, Processes, Settings, Work};
 use super::{balance, tags};
-use crate::formats::group::TaskId;
 
 /// Gives each task a process, and stateful ones standbys. True when tasks are not where they are to stay, which another
 /// rebalance is to look at.
@@ -54,19 +53,6 @@ pub(super) fn assign_standbys(processes: &mut Processes, work: &Work, settings: 
         }
     }
     balance::STANDBY.settle(processes);
-}
-
-/// Gives a task to the least loaded process that is eligible and does not have it; which one, if there is one.
-pub(super) fn add_standby(
-    processes: &mut Processes,
-    loads: &mut Loads,
-    task: TaskId,
-    is_eligible: impl Fn(ProcessId) -> bool,
-) -> Option<ProcessId> {
-    let id = loads.least(|id| !processes[&id].has(task) && is_eligible(id))?;
-    processes.get_mut(&id)?.standby.insert(task);
-    loads.update(processes, id);
-    Some(id)
 }
 
 fn assign_stateless(processes: &mut Processes, work: &Work) {

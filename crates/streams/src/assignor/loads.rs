@@ -1,6 +1,7 @@
 //! The processes of a group in the order of their loads: counts of tasks in proportion to threads.
 
 use super::process::{Process, ProcessId, Processes};
+use crate::formats::group::TaskId;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,4 +74,17 @@ impl Loads {
         let loads = processes.filter_map(|id| self.loads.get(&id));
         loads.min().map(|load| load.process)
     }
+}
+
+/// Gives a task to the least loaded process that is eligible and does not have it; which one, if there is one.
+pub(super) fn add_standby(
+    processes: &mut Processes,
+    loads: &mut Loads,
+    task: TaskId,
+    is_eligible: impl Fn(ProcessId) -> bool,
+) -> Option<ProcessId> {
+    let id = loads.least(|id| !processes[&id].has(task) && is_eligible(id))?;
+    processes.get_mut(&id)?.standby.insert(task);
+    loads.update(processes, id);
+    Some(id)
 }

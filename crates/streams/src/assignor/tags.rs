@@ -3,8 +3,7 @@
 //! A tag is a dimension, such as `zone`, of which each process has a value. Processes of one value have a task once, as
 //! long as there are values without it; then the dimension does not count any more.
 
-use super::high_availability::add_standby;
-use super::loads::Loads;
+use super::loads::{Loads, add_standby};
 use super::process::{Process, ProcessId, Processes, Settings, Work};
 use crate::formats::group::TaskId;
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,14 +5,15 @@ mod session;
 mod sliding;
 mod windowed;
 
-use super::table::{TableGetter, TableSwitches, TableView, ValueGetter};
+use super::stored_values::stored_values;
 use super::table_output::TableOutput;
-use crate::error::{Failure, StreamsError};
+use super::table_view::{TableGetter, TableSwitches, TableView, ValueGetter};
+use crate::error::Failure;
 use crate::processor::{Node, NodeLife, TaskContext};
-use crate::record::{Change, Data, Record, ValueAndTimestamp};
+use crate::record::{Change, Data, Record};
 use crate::serde::SerdeRef;
 use crate::state::{KeyValueStore, Timestamped};
-use crate::topology::{Instantiation, NodeFactory};
+use crate::topology::NodeFactory;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -189,26 +190,5 @@ impl<K: Data, V: Data> TableView<K, V> for StoreView {
                     .map(|getter| Box::new(getter) as Box<dyn ValueGetter<K, V>>)
             }),
         }
-    }
-}
-
-/// Reads a store of keys and values.
-pub(crate) struct StoredValues<K, V>(Rc<RefCell<KeyValueStore<K, V>>>);
-
-/// The values of the store of this name, for a node that is connected to it.
-pub(crate) fn stored_values<K: Data, V: Data>(
-    instantiation: &Instantiation<'_>,
-    store: &str,
-) -> Result<StoredValues<K, V>, StreamsError> {
-    instantiation.store(store).map(StoredValues)
-}
-
-impl<K: Data, V: Data> ValueGetter<K, V> for StoredValues<K, V> {
-    fn get(
-        &mut self,
-        _: &mut TaskContext,
-        key: &K,
-    ) -> Result<Option<ValueAndTimestamp<V>>, Failure> {
-        Ok(self.0.borrow_mut().get_as::<Timestamped>(key)?)
     }
 }

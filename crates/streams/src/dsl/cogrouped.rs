@@ -14,7 +14,7 @@ use super::graph::GraphTraits;
 use super::grouped::Windows;
 use super::stores::{MakeStore, key_value_store, session_store, window_store};
 use super::stream::SourceNames;
-use super::table::{TableSwitches, TableView};
+use super::table_view::{TableSwitches, TableView};
 use super::{
     Builder, EmitStrategy, GraphNode, GraphNodeId, KGroupedStream, KTable, Materialized,
     SessionWindows, SlidingWindows, TableSettings, TimeWindows, UnlimitedWindows, Written,

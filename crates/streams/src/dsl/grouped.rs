@@ -7,7 +7,8 @@ use super::aggregate::{Aggregation, StreamAggregate};
 use super::graph::GraphTraits;
 use super::stores::{MakeStore, key_value_store};
 use super::stream::SourceNames;
-use super::table::{TableSettings, TableSwitches};
+use super::table::TableSettings;
+use super::table_view::TableSwitches;
 use super::{
     Builder, GraphNode, GraphNodeId, Grouped, KStream, KTable, Materialized, Repartition, Written,
 };

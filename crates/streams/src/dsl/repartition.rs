@@ -2,7 +2,7 @@
 //! in one partition.
 
 use super::graph::{GraphTraits, MakeMerged};
-use super::{Builder, GraphNode, GraphNodeId, KStream, Written};
+use super::{Builder, GraphNode, Written};
 use crate::processor::{Outputs, TaskContext};
 use crate::record::{Data, Record};
 use crate::serde::SerdeRef;
@@ -141,49 +141,6 @@ impl<K: Data, V: Data> Repartition<K, V> {
                 consumed,
             )
             .map(|_| ())
-    }
-}
-
-/// A repartition that all joins of a stream share, but for those that name one of their own.
-#[derive(Clone)]
-pub(crate) struct JoinRepartition {
-    node: GraphNodeId,
-    source: Arc<str>,
-}
-
-impl<K: Data, V: Data> KStream<K, V> {
-    /// This stream for a join: read from a repartition topic if its keys may have changed since it was partitioned.
-    /// Its topic is named after the stream if the join gives no name.
-    pub(crate) fn repartitioned_for_join(
-        &self,
-        name: Option<String>,
-        serdes: (SerdeRef<K>, SerdeRef<V>),
-    ) -> Self {
-        if !self.repartition_required {
-            return self.clone();
-        }
-        let base = name.as_deref().unwrap_or(&self.name);
-        let repartition = Repartition::new(&self.builder, base, serdes.clone());
-        if name.is_some() {
-            return self.below_repartition(repartition);
-        }
-        let shared = self.builder.join_repartition(self.node);
-        let (node, source) = match shared {
-            Some(JoinRepartition { node, source }) => (node, source),
-            None => {
-                let below = self.below_repartition(repartition);
-                let (node, source) = (below.node, below.name);
-                let shared = JoinRepartition {
-                    node,
-                    source: Arc::clone(&source),
-                };
-                self.builder.share_join_repartition(self.node, shared);
-                (node, source)
-            }
-        };
-        let sources = [Arc::clone(&source)].into();
-        let serdes = (Some(serdes.0), Some(serdes.1));
-        Self::new(&self.builder, &source, node, sources, serdes)
     }
 }
 

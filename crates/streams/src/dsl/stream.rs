@@ -5,6 +5,7 @@ mod fallible;
 mod named;
 mod printed;
 mod process;
+mod repartitioned;
 mod stateless;
 
 use super::graph::GraphTraits;

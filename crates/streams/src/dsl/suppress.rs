@@ -2,7 +2,7 @@
 
 use super::graph::GraphTraits;
 use super::suppressed::{BufferLimits, Until, WhenFull};
-use super::table::{MakeGetter, TableGetter, TableView, ValueGetter};
+use super::table_view::{MakeGetter, TableGetter, TableView, ValueGetter};
 use super::{GraphNode, KTable, Suppressed, Written};
 use crate::error::Failure;
 use crate::processor::{Node, NodeLife, Outputs, TaskContext};

@@ -1,9 +1,8 @@
 //! The Processor API: nodes that an application writes.
 
-use super::{Node, NodeLife, Outputs, PunctuationType, Schedule, TaskContext, TaskId};
+use super::{Node, NodeLife, Outputs, PunctuationType, Schedule, TaskContext, TaskId, TaskStores};
 use crate::error::{Failure, StreamsError};
 use crate::record::{Data, Record, RecordContext};
-use crate::topology::TaskStores;
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,74 +1,17 @@
 //! What the nodes and stores of a task share while a record passes through.
 
 use super::{
-    DefaultTimestampExtractor, ErrorContext, HandlerResponse, Handlers, Schedules, UpgradeFrom,
+    DefaultTimestampExtractor, ErrorContext, HandlerResponse, Handlers, ProducedRecord, Schedules,
+    TaskId, UpgradeFrom,
 };
 use crate::error::{BoxError, Failure, FailureKind, Place, StreamsError};
 use crate::headers::Headers;
 use crate::record::RecordContext;
-use crate::state::StoreFault;
+use crate::store_fault::StoreFault;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-
-/// A task: a sub-topology, and a partition of its input topics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TaskId {
-    /// Number of the sub-topology.
-    pub subtopology: i32,
-    /// Partition of the input topics.
-    pub partition: i32,
-}
-
-impl fmt::Display for TaskId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}_{}", self.subtopology, self.partition)
-    }
-}
-
-/// A record that a task writes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProducedRecord {
-    /// The topic, under its full name.
-    pub topic: Arc<str>,
-    /// Which partition.
-    pub partitioning: Partitioning,
-    /// The key.
-    pub key: Option<Bytes>,
-    /// The value.
-    pub value: Option<Bytes>,
-    /// Milliseconds since 1970; the producer's clock when there is none.
-    pub timestamp_ms: Option<i64>,
-    /// The headers.
-    pub headers: Headers,
-    /// Who writes it.
-    pub origin: Origin,
-    /// The record of an input topic that it comes of, for the production handler; no topic in a punctuation.
-    pub cause: RecordContext,
-}
-
-/// How a record gets its partition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Partitioning {
-    /// As the producer does it: by the key, or by load when there is none.
-    ByKey,
-    /// By these bytes instead of the whole key.
-    ByBytes(Bytes),
-    /// This one.
-    Exact(i32),
-}
-
-/// Who writes a record.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
-    /// A node.
-    Node(Arc<str>),
-    /// A state store, to its changelog.
-    Changelog(Arc<str>),
-    /// An error handler.
-    DeadLetter,
-}
 
 /// What a task writes, in order, until who drives the task takes it.
 #[derive(Debug, Default)]

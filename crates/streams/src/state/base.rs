@@ -2,12 +2,12 @@
 
 use super::byte_store::{ByteStore, FlushedRow, Forwarding};
 use super::codec::{Codec, Plain, Timestamped, View};
-use super::fault::StoreFault;
 use super::{ChangelogRecord, Offsets, StateStore};
 use crate::error::StreamsError;
 use crate::headers::Headers;
 use crate::processor::TaskContext;
 use crate::record::{Change, RecordContext};
+use crate::store_fault::StoreFault;
 use std::fmt;
 use std::sync::Arc;
 

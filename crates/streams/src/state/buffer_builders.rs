@@ -6,7 +6,7 @@ use super::grace_buffer::GraceBuffer;
 use super::opening::{CLEANUP_POLICY, COMPACT, Kind, Opening, Wishes};
 use super::outer_join::{JoinSerdes, OuterJoinStore};
 use super::state_store::{BuiltStore, ChangelogConfig, StoreBuilder, StoreBuilding};
-use super::stores::StoreType;
+use super::suppliers::StoreType;
 use super::suppress_buffer::SuppressBuffer;
 use crate::error::StreamsError;
 use crate::serde::SerdeRef;

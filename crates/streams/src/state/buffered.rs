@@ -1,10 +1,10 @@
 //! A record that a buffer holds back, and where it came from.
 
-use super::fault::StoreFault;
 use super::format::borrow;
 use crate::formats::record_context::ProcessorRecordContext;
 use crate::headers::Headers;
 use crate::record::RecordContext;
+use crate::store_fault::StoreFault;
 use bytes::Bytes;
 use std::sync::Arc;
 

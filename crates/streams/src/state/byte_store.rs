@@ -12,12 +12,12 @@
 //!
 //! Each layer owns the next one, and any may be left out.
 
+use super::CacheLookups;
 use super::ChangelogRecord;
 use super::bytes::{Bounds, ByteString, Direction, Offsets, Rows, Stored};
-use super::fault::StoreFault;
-use super::layers::CacheLookups;
 use crate::processor::TaskContext;
 use crate::record::RecordContext;
+use crate::store_fault::StoreFault;
 
 /// Rows to read.
 #[derive(Debug, Clone, Copy)]

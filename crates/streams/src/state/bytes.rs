@@ -20,7 +20,7 @@ pub(crate) use memory::MemoryBackend;
 pub(crate) use merge::{Hiding, merge};
 pub(crate) use task_database::TaskDatabase;
 
-use super::fault::StoreFault;
+use crate::store_fault::StoreFault;
 use std::collections::BTreeMap;
 use std::ops::{Bound, Deref, RangeBounds};
 

@@ -1,10 +1,10 @@
 //! Keys and values of a store's types as bytes of its rows, and back.
 
-use super::fault::StoreFault;
 use super::format::{RowFormat, RowParts, own_headers};
 use crate::headers::Headers;
 use crate::record::ValueAndTimestamp;
 use crate::serde::SerdeRef;
+use crate::store_fault::StoreFault;
 use std::fmt;
 use std::sync::Arc;
 

@@ -2,12 +2,12 @@
 
 use super::ChangelogRecord;
 use super::bytes::{Families, OlderFamily};
-use super::fault::StoreFault;
 use crate::formats::stored_headers::{StoredHeaders, write_headers};
 use crate::formats::stored_value::{
     AggregationWithHeaders, NO_TIMESTAMP, TimestampedValue, ValueTimestampHeaders,
 };
 use crate::headers::{Header, Headers};
+use crate::store_fault::StoreFault;
 use bytes::Bytes;
 
 /// How a store keeps values.

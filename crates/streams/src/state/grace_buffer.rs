@@ -6,7 +6,6 @@ use super::buffered::{lend, own};
 use super::byte_store::{ByteStore, Scan};
 use super::bytes::{ALL, Direction};
 use super::codec::Codec;
-use super::fault::StoreFault;
 use super::layers::Changelog;
 use super::sequence::Sequence;
 use super::window_key::damaged;
@@ -17,6 +16,7 @@ use crate::formats::window_key::WindowKey;
 use crate::headers::Headers;
 use crate::processor::TaskContext;
 use crate::record::RecordContext;
+use crate::store_fault::StoreFault;
 use std::fmt;
 use std::sync::Arc;
 

@@ -4,12 +4,12 @@ use super::base::{Base, Beside, Flushed, Found, OverBytes};
 use super::byte_store::{Forwarding, Scan};
 use super::bytes::{Bounds, Direction};
 use super::codec::{Codec, Plain, View};
-use super::fault::StoreFault;
 use crate::error::StreamsError;
 use crate::formats::key_range::KeyRange;
 use crate::headers::Headers;
 use crate::processor::TaskContext;
 use crate::serde::Serde;
+use crate::store_fault::StoreFault;
 use std::fmt;
 use std::ops::{Bound, RangeBounds as _};
 

@@ -3,9 +3,9 @@
 use super::ChangelogRecord;
 use super::byte_store::{ByteStore, Scan};
 use super::bytes::{Backend, ByteMap as _, Offsets, Rows, Stored};
-use super::fault::StoreFault;
 use super::format::RowFormat;
 use crate::processor::TaskContext;
+use crate::store_fault::StoreFault;
 
 pub(crate) struct KeyValueRows<B: Backend> {
     backend: B,

@@ -12,4 +12,4 @@ pub(crate) use cache::Cached;
 pub use cache_budget::CacheBudget;
 pub(crate) use cache_entries::SegmentOrder;
 pub(crate) use changelog::{Changelog, Changelogged, Logged};
-pub(crate) use metered::{CacheLookups, Metered, Operation, StoreMeter, Timed};
+pub(crate) use metered::{Metered, Operation, StoreMeter, Timed};

@@ -3,9 +3,9 @@
 use super::ChangelogRecord;
 use super::byte_store::{ByteStore, Scan};
 use super::bytes::{ByteString, Direction, Offsets, Rows, Stored, is_empty};
-use super::fault::StoreFault;
 use super::format::RowFormat;
 use crate::processor::TaskContext;
+use crate::store_fault::StoreFault;
 use std::collections::{BTreeMap, VecDeque};
 
 pub(crate) struct LruRows {

@@ -3,7 +3,6 @@
 use super::byte_store::ByteStore;
 use super::bytes::{Backend, DiskBackend, MemoryBackend};
 use super::codec::Codec;
-use super::fault::StoreFault;
 use super::format::RowFormat;
 use super::key_value_rows::KeyValueRows;
 use super::layers::{
@@ -11,12 +10,13 @@ use super::layers::{
 };
 use super::segments::{Retention, Segments};
 use super::state_store::{ChangelogConfig, StoreBuilding};
-use super::stores::{StoreType, TimeFirst};
+use super::suppliers::{StoreType, TimeFirst};
 use super::time_first::TimeFirstRows;
 use super::window_key::KeyKind;
 use super::window_rows::WindowRows;
 use crate::error::StreamsError;
 use crate::serde::SerdeRef;
+use crate::store_fault::StoreFault;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

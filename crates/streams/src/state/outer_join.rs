@@ -2,7 +2,6 @@
 
 use super::byte_store::{ByteStore, Scan};
 use super::bytes::{ALL, Direction};
-use super::fault::StoreFault;
 use super::window_key::damaged;
 use super::{ChangelogRecord, Offsets, StateStore};
 use crate::error::StreamsError;
@@ -12,6 +11,7 @@ use crate::formats::outer_join_key::OuterJoinKey;
 use crate::headers::Headers;
 use crate::processor::TaskContext;
 use crate::serde::SerdeRef;
+use crate::store_fault::StoreFault;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;

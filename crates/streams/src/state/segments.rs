@@ -3,10 +3,10 @@
 use super::StoreType;
 use super::byte_store::Scan;
 use super::bytes::{Backend, ByteMap, Direction};
-use super::fault::StoreFault;
 use crate::formats::segments::{
     first_live_segment_id, first_visible_time_ms, segment_id, segment_interval_ms,
 };
+use crate::store_fault::StoreFault;
 use std::collections::BTreeMap;
 
 /// How long rows are kept, and in how large pieces.

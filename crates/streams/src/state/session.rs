@@ -4,7 +4,6 @@ use super::base::{Base, Beside, Flushed, Found, OverBytes};
 use super::byte_store::{Forwarding, Scan};
 use super::bytes::Direction;
 use super::codec::{AggregationWithHeaders, Codec, Plain, View, WithHeaders};
-use super::fault::StoreFault;
 use super::window::RangesByTime;
 use super::window_key::{bounds, damaged};
 use crate::error::StreamsError;
@@ -13,6 +12,7 @@ use crate::formats::session_key::SessionKey;
 use crate::headers::Headers;
 use crate::processor::TaskContext;
 use crate::serde::{Window, Windowed};
+use crate::store_fault::StoreFault;
 use std::fmt;
 use std::ops::RangeInclusive;
 

@@ -7,8 +7,8 @@
 use super::ChangelogRecord;
 use super::byte_store::{ByteStore, Scan};
 use super::bytes::{ByteString, Offsets, Rows, Stored};
-use super::fault::StoreFault;
 use crate::processor::TaskContext;
+use crate::store_fault::StoreFault;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;

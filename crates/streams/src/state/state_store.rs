@@ -1,32 +1,16 @@
 //! What a task does with stores of any kind, and how a topology makes them.
 
 use super::bytes::Offsets;
+use super::changelog_record::ChangelogRecord;
 use super::storage::TaskStorage;
 use crate::error::StreamsError;
-use crate::headers::Headers;
 use crate::processor::{TaskContext, TaskId};
-use bytes::Bytes;
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// A record of a changelog, as it is restored. Records without a key are left out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChangelogRecord {
-    /// The key.
-    pub key: Bytes,
-    /// The value; the key was deleted when there is none.
-    pub value: Option<Bytes>,
-    /// Milliseconds since 1970.
-    pub timestamp_ms: i64,
-    /// The headers.
-    pub headers: Headers,
-    /// Its offset.
-    pub offset: i64,
-}
 
 /// What a task does with every store, whatever its types.
 pub trait StateStore {

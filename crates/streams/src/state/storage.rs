@@ -2,8 +2,8 @@
 
 use super::SharedRows;
 use super::bytes::TaskDatabase;
-use super::fault::StoreFault;
 use super::layers::{CacheBudget, StoreMeter};
+use crate::store_fault::StoreFault;
 use std::cell::{OnceCell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;

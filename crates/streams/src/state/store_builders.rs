@@ -2,7 +2,6 @@
 
 use super::base::Base;
 use super::bytes::Backend;
-use super::fault::StoreFault;
 use super::format::RowFormat;
 use super::key_value::KeyValueStore;
 use super::lru_rows::LruRows;
@@ -10,7 +9,7 @@ use super::opening::{CLEANUP_POLICY, COMPACT, Kind, Opening, Rows, Wishes, open}
 use super::segments::Retention;
 use super::session::SessionStore;
 use super::state_store::{BuiltStore, ChangelogConfig, StoreBuilder, StoreBuilding};
-use super::stores::{
+use super::suppliers::{
     DslStoreFormat, KeyValueSupplier, SessionSupplier, StoreType, TimeFirst, VersionedSupplier,
     WindowSupplier,
 };
@@ -20,6 +19,7 @@ use super::window::{RangesByTime, WindowStore};
 use super::window_key::KeyKind;
 use crate::error::StreamsError;
 use crate::serde::SerdeRef;
+use crate::store_fault::StoreFault;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;

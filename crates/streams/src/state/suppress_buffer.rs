@@ -4,7 +4,6 @@
 
 use super::buffered::{lend, own, size_of_context};
 use super::codec::Codec;
-use super::fault::StoreFault;
 use super::layers::Changelog;
 use super::window_key::damaged;
 use super::{ChangelogRecord, Offsets, StateStore};
@@ -15,6 +14,7 @@ use crate::formats::buffer_value::{
 use crate::headers::Headers;
 use crate::processor::TaskContext;
 use crate::record::{Change, RecordContext};
+use crate::store_fault::StoreFault;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

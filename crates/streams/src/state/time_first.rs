@@ -5,13 +5,13 @@
 use super::ChangelogRecord;
 use super::byte_store::{ByteStore, Scan};
 use super::bytes::{Backend, Bounds, ByteMap as _, Offsets, Row, Rows, Stored, contains};
-use super::fault::StoreFault;
 use super::format::RowFormat;
 use super::segments::Segments;
 use super::window_key::{KeyKind, bounds};
 use super::window_rows::since;
 use crate::formats::window_key::KEY_FIRST;
 use crate::processor::TaskContext;
+use crate::store_fault::StoreFault;
 use std::ops::Bound;
 
 pub(crate) struct TimeFirstRows<B: Backend> {

@@ -1,13 +1,13 @@
 //! Versioned key-value stores (KIP-889).
 
 use super::codec::Codec;
-use super::fault::StoreFault;
 use super::layers::Changelog;
 use super::versioned_rows::{StoredVersion, VersionedBytes, VersionedPut};
 use super::{ChangelogRecord, Offsets, StateStore};
 use crate::error::StreamsError;
 use crate::headers::Headers;
 use crate::processor::TaskContext;
+use crate::store_fault::StoreFault;
 use std::fmt;
 use std::sync::Arc;
 

@@ -7,12 +7,12 @@
 
 use super::ChangelogRecord;
 use super::bytes::{Backend, ByteMap as _, Direction, Offsets};
-use super::fault::StoreFault;
 use super::window_key::damaged;
 use crate::formats::key_range::KeyRange;
 use crate::formats::segments::{first_live_segment_id, segment_id};
 use crate::formats::stored_value::TimestampedValue;
 use crate::formats::versioned_row::{FoundVersion, LATEST_VALUES_SEGMENT_ID, VersionedRow};
+use crate::store_fault::StoreFault;
 use std::collections::BTreeSet;
 use std::ops::{Bound, RangeBounds as _};
 

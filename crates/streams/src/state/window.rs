@@ -4,7 +4,6 @@ use super::base::{Base, Beside, Flushed, Found, OverBytes};
 use super::byte_store::{Forwarding, Scan};
 use super::bytes::Direction;
 use super::codec::{Codec, Plain, View};
-use super::fault::StoreFault;
 use super::window_key::{bounds, damaged};
 use crate::error::StreamsError;
 use crate::formats::key_range::KeyRange;
@@ -12,6 +11,7 @@ use crate::formats::window_key::{WindowKey, window_end_ms};
 use crate::headers::Headers;
 use crate::processor::TaskContext;
 use crate::serde::{Window, Windowed};
+use crate::store_fault::StoreFault;
 use std::fmt;
 use std::ops::RangeInclusive;
 

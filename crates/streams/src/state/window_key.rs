@@ -1,11 +1,11 @@
 //! Keys of windows and sessions in stores: which time a row has, and where it stands in each order.
 
 use super::bytes::Bounds;
-use super::fault::StoreFault;
 use crate::formats::FormatError;
 use crate::formats::key_range::KeyRange;
 use crate::formats::session_key::SessionKey;
 use crate::formats::window_key::WindowKey;
+use crate::store_fault::StoreFault;
 use std::cmp::Ordering;
 use std::ops::RangeBounds as _;
 

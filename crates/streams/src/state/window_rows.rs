@@ -4,12 +4,12 @@
 use super::ChangelogRecord;
 use super::byte_store::{ByteStore, Scan};
 use super::bytes::{Backend, ByteMap, Direction, Offsets, Rows, Stored};
-use super::fault::StoreFault;
 use super::format::RowFormat;
 use super::segments::Segments;
 use super::sequence::Sequence;
 use super::window_key::KeyKind;
 use crate::processor::TaskContext;
+use crate::store_fault::StoreFault;
 
 pub(crate) struct WindowRows<B: Backend> {
     segments: Segments<B>,

@@ -1,128 +1,19 @@
 //! Nodes, edges and stores, as the DSL and the Processor API add them.
 
+use super::definition::{
+    Built, InternalTopic, NodeDefinition, NodeFactory, NodeKind, SinkTopic, SourceTopics,
+    StoreDefinition, Topology,
+};
 use super::sink::{Sink, SinkTarget};
 use super::source::whole_names;
-use super::{Consumed, Instantiation, Produced, TopicNameExtractor, TopologyError, TypedSource};
-use crate::error::StreamsError;
-use crate::processor::{BuiltNode, FnNode, Outputs, Processor, ProcessorNode, TypedProcessorNode};
+use super::{Consumed, Produced, TopicNameExtractor, TopologyError, TypedSource};
+use crate::processor::{FnNode, Outputs, Processor, ProcessorNode, TypedProcessorNode};
 use crate::record::Data;
 use crate::state::StoreBuilder;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// Nodes with their edges, and state stores: what tasks are made of.
-#[derive(Clone, Default)]
-pub struct Topology {
-    /// Parents stand before their children.
-    pub(crate) nodes: Vec<NodeDefinition>,
-    by_name: BTreeMap<Arc<str>, usize>,
-    pub(crate) stores: BTreeMap<Arc<str>, StoreDefinition>,
-    pub(crate) internal_topics: BTreeMap<Arc<str>, InternalTopic>,
-    /// Sources that must read as many partitions each.
-    pub(crate) copartitioned: Vec<BTreeSet<usize>>,
-    /// Names of sources that there are none of, as others read for them.
-    replaced_sources: BTreeMap<Arc<str>, Arc<str>>,
-    /// What the operators of the DSL were configured with, by Kafka Streams' names; nothing without them.
-    pub(crate) built_with: BTreeMap<&'static str, String>,
-}
-
-impl fmt::Debug for Topology {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Topology")
-            .field("nodes", &self.nodes)
-            .field("stores", &self.stores.keys())
-            .finish_non_exhaustive()
-    }
-}
-
-/// A topic that the application makes for itself; its full name starts with `application.id`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct InternalTopic {
-    /// How many partitions it must have; as many as its writers' inputs when there is none.
-    pub partitions: Option<i32>,
-    /// The topic's configuration.
-    pub configs: BTreeMap<String, String>,
-}
-
-/// Makes a node for a task.
-pub(crate) type NodeFactory =
-    Arc<dyn Fn(&mut Instantiation<'_>) -> Result<Built, StreamsError> + Send + Sync>;
-
-/// What a factory makes.
-pub(crate) enum Built {
-    Node(BuiltNode),
-    /// Makes the queue of one input partition.
-    Source(SourceFactory),
-}
-
-pub(crate) type SourceFactory = Rc<dyn Fn() -> Box<dyn super::SourceQueue>>;
-
-/// A node of the topology.
-#[derive(Clone)]
-pub(crate) struct NodeDefinition {
-    pub(crate) name: Arc<str>,
-    pub(crate) kind: NodeKind,
-    pub(crate) parents: Vec<usize>,
-    /// In the order in which they were added.
-    pub(crate) children: Vec<usize>,
-    /// In the order in which they were connected, each once.
-    pub(crate) stores: Vec<Arc<str>>,
-    /// It belongs to a global store: every instance reads all partitions.
-    pub(crate) is_global: bool,
-    pub(crate) factory: NodeFactory,
-}
-
-impl fmt::Debug for NodeDefinition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NodeDefinition")
-            .field("name", &self.name)
-            .field("kind", &self.kind)
-            .field("parents", &self.parents)
-            .finish_non_exhaustive()
-    }
-}
-
-/// What a node does.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum NodeKind {
-    Source {
-        topics: SourceTopics,
-        auto_offset_reset: Option<super::AutoOffsetReset>,
-    },
-    Processor,
-    Sink(SinkTopic),
-}
-
-/// What a source reads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SourceTopics {
-    /// These topics; names of internal ones without the application id.
-    Named(Vec<Arc<str>>),
-    /// Topics whose whole names match this regular expression.
-    Pattern(Arc<str>),
-}
-
-/// What a sink writes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SinkTopic {
-    /// This topic; the name of an internal one without the application id.
-    Named(Arc<str>),
-    /// A topic that each record chooses; the text is what `describe()` shows of the extractor.
-    Extracted(Arc<str>),
-}
-
-/// A state store and who uses it.
-#[derive(Clone)]
-pub(crate) struct StoreDefinition {
-    pub(crate) builder: Arc<dyn StoreBuilder>,
-    pub(crate) users: BTreeSet<usize>,
-    /// A source topic that is the store's changelog.
-    pub(crate) source_topic: Option<Arc<str>>,
-    pub(crate) is_global: bool,
-}
 
 /// A node whose children take records of `K` and `V`.
 #[derive(Debug)]

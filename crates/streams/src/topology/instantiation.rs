@@ -1,12 +1,10 @@
 //! A task's nodes and stores, made from the topology: children first, so that each node finds the links to its own.
 
-use super::builder::{Built, SourceFactory};
-use super::{NodeDefinition, NodeKind, SourceTopics, Subtopology, TaskStores, Topology};
+use super::definition::{Built, Instantiation, NodeKind, SourceFactory, SourceTopics, Topology};
+use super::{Subtopology, TaskStores};
 use crate::error::StreamsError;
-use crate::processor::{BuiltNode, Link, Node, NodeLife, Outputs, TaskId};
-use crate::record::Data;
+use crate::processor::{NodeLife, TaskId};
 use crate::state::{BuiltStore, StateStore, StoreBuilding, StoreMeter, TaskStorage};
-use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -34,89 +32,6 @@ pub(crate) struct TaskNode {
     pub(crate) life: Option<Rc<RefCell<dyn NodeLife>>>,
     /// How many records it was given.
     pub(crate) count: Rc<Cell<u64>>,
-}
-
-/// Where a factory of a node is called.
-pub(crate) struct Instantiation<'a> {
-    topology: &'a Topology,
-    application_id: &'a Arc<str>,
-    index: usize,
-    /// Links to the nodes that are made, by index.
-    links: BTreeMap<usize, Box<dyn Any>>,
-    typed_stores: TaskStores,
-}
-
-impl Instantiation<'_> {
-    fn definition(&self) -> &NodeDefinition {
-        &self.topology.nodes[self.index]
-    }
-
-    /// The node's name.
-    pub(crate) fn name(&self) -> &Arc<str> {
-        &self.topology.nodes[self.index].name
-    }
-
-    /// Its index in the topology.
-    pub(crate) const fn index(&self) -> usize {
-        self.index
-    }
-
-    /// The links to its children.
-    pub(crate) fn outputs<K: Data, V: Data>(&self) -> Result<Outputs<K, V>, StreamsError> {
-        let links = self
-            .definition()
-            .children
-            .iter()
-            .map(|child| {
-                self.links
-                    .get(child)
-                    .and_then(|link| link.downcast_ref::<Link<K, V>>())
-                    .cloned()
-                    .ok_or_else(|| {
-                        StreamsError::Other(format!(
-                            "node `{}` takes other types than its parent `{}` gives",
-                            self.topology.nodes[*child].name,
-                            self.name()
-                        ))
-                    })
-            })
-            .collect::<Result<_, _>>()?;
-        Ok(Outputs::new(links))
-    }
-
-    /// The stores that it is connected to, and the global ones.
-    pub(crate) fn stores(&self) -> TaskStores {
-        let mut stores = TaskStores::default();
-        let globals = self.topology.stores.iter();
-        let globals = globals.filter_map(|(name, store)| store.is_global.then_some(name));
-        for name in self.definition().stores.iter().chain(globals) {
-            if let Some(store) = self.typed_stores.any(name) {
-                stores.insert(Arc::clone(name), Rc::clone(store));
-            }
-        }
-        stores
-    }
-
-    /// A store that it is connected to.
-    pub(crate) fn store<S: 'static>(&self, name: &str) -> Result<Rc<RefCell<S>>, StreamsError> {
-        self.typed_stores
-            .typed::<S>(name)
-            .ok_or_else(|| StreamsError::NoSuchStore {
-                node: Arc::clone(self.name()),
-                store: Arc::from(name),
-                kind: std::any::type_name::<S>(),
-            })
-    }
-
-    /// The name of a topic in the cluster.
-    pub(crate) fn full_topic(&self, topic: &Arc<str>) -> Arc<str> {
-        self.topology.full_topic(self.application_id, topic)
-    }
-
-    /// The node is made.
-    pub(crate) fn node<K: Data, V: Data>(&self, node: impl Node<K, V> + 'static) -> Built {
-        Built::Node(BuiltNode::new::<K, V>(self.name(), node))
-    }
 }
 
 impl Topology {

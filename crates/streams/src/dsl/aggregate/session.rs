@@ -2,8 +2,8 @@
 
 use super::Aggregation;
 use super::final_results::{Closed, FinalResults};
-use crate::dsl::table::{TableGetter, TableSwitches, TableView, ValueGetter};
 use crate::dsl::table_output::TableOutput;
+use crate::dsl::table_view::{TableGetter, TableSwitches, TableView, ValueGetter};
 use crate::dsl::{EmitStrategy, SessionWindows};
 use crate::error::Failure;
 use crate::headers::Headers;

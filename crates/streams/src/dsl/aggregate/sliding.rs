@@ -7,8 +7,8 @@
 use super::Aggregation;
 use super::final_results::FinalResults;
 use super::windowed::WindowRows;
-use crate::dsl::table::TableSwitches;
 use crate::dsl::table_output::TableOutput;
+use crate::dsl::table_view::TableSwitches;
 use crate::dsl::{EmitStrategy, SlidingWindows};
 use crate::error::Failure;
 use crate::processor::{Node, NodeLife, TaskContext};

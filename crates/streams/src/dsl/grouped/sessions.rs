@@ -3,7 +3,8 @@
 use super::KGroupedStream;
 use crate::dsl::aggregate::{Aggregation, Merger, SessionAggregate, SessionView};
 use crate::dsl::stores::session_store;
-use crate::dsl::table::{TableSettings, TableSwitches};
+use crate::dsl::table::TableSettings;
+use crate::dsl::table_view::TableSwitches;
 use crate::dsl::{EmitStrategy, KTable, Materialized, SessionWindows};
 use crate::record::Data;
 use crate::serde::{DefaultSerde, Windowed, session_windowed};

@@ -5,7 +5,8 @@ use crate::dsl::aggregate::{
     Aggregation, SlidingAggregate, WindowedAggregate, WindowedView, WindowsOf,
 };
 use crate::dsl::stores::window_store;
-use crate::dsl::table::{TableSettings, TableSwitches};
+use crate::dsl::table::TableSettings;
+use crate::dsl::table_view::TableSwitches;
 use crate::dsl::{
     EmitStrategy, KTable, Materialized, SlidingWindows, TimeWindows, UnlimitedWindows,
 };

@@ -1,7 +1,7 @@
 //! The node of a join of a stream with a table: for each record of the stream, the table is asked for a value.
 
 use crate::dsl::Nullable;
-use crate::dsl::table::{MakeGetter, ValueGetter};
+use crate::dsl::table_view::{MakeGetter, ValueGetter};
 use crate::error::Failure;
 use crate::processor::{Node, NodeLife, Outputs, TaskContext};
 use crate::record::{Data, Record};

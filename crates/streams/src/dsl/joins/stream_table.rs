@@ -3,7 +3,8 @@
 use super::lookup::{Lookup, LookupJoiner, TableKey};
 use super::{Joined, same_builder};
 use crate::dsl::graph::GraphTraits;
-use crate::dsl::table::{KTable, TableGetter};
+use crate::dsl::table::KTable;
+use crate::dsl::table_view::TableGetter;
 use crate::dsl::{GraphNode, KStream, Nullable, Written};
 use crate::record::Data;
 use crate::serde::{DefaultSerde, SerdeRef};

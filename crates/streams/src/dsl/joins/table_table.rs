@@ -5,10 +5,8 @@
 
 use super::{both_parents, same_builder};
 use crate::dsl::graph::GraphTraits;
-use crate::dsl::table::{
-    KTable, Kept, KeptStore, KeptTable, MakeGetter, TableGetter, TableSettings, TableSwitches,
-    TableView, ValueGetter,
-};
+use crate::dsl::table::{KTable, Kept, KeptStore, KeptTable, TableSettings};
+use crate::dsl::table_view::{MakeGetter, TableGetter, TableSwitches, TableView, ValueGetter};
 use crate::dsl::{GraphNode, Written};
 use crate::error::Failure;
 use crate::processor::{Node, NodeLife, Outputs, TaskContext};

@@ -1,10 +1,9 @@
 //! Tables whose values are computed of another table's, each on its own: what `filter` and `map_values` make.
 
 use super::kept::{Kept, KeptStore, KeptTable};
-use super::{
-    KTable, MakeGetter, TableGetter, TableSettings, TableSwitches, TableView, ValueGetter,
-};
+use super::{KTable, TableSettings};
 use crate::dsl::graph::GraphTraits;
+use crate::dsl::table_view::{MakeGetter, TableGetter, TableSwitches, TableView, ValueGetter};
 use crate::dsl::{GraphNode, Written};
 use crate::error::Failure;
 use crate::processor::{Node, NodeLife, TaskContext};

@@ -1,8 +1,8 @@
 //! `GlobalKTable`: a table of all partitions of a topic, which every instance has as a whole.
 
-use super::TableGetter;
 use super::kept::Kept;
 use super::source::{SourceNames, nullable_records, table_source, with_serdes};
+use crate::dsl::table_view::TableGetter;
 use crate::dsl::{Builder, GraphNode, Materialized, StreamsBuilder, Written};
 use crate::record::Data;
 use crate::serde::DefaultSerde;

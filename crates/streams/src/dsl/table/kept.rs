@@ -1,9 +1,9 @@
 //! The store of a table, if it has one: it may get one late, when a join or a grouping needs it.
 
-use crate::dsl::aggregate::stored_values;
+use crate::dsl::stored_values::stored_values;
 use crate::dsl::stores::{key_value_store, versioned_store};
-use crate::dsl::table::{TableGetter, TableSwitches, ValueGetter};
 use crate::dsl::table_output::TableOutput;
+use crate::dsl::table_view::{TableGetter, TableSwitches, ValueGetter};
 use crate::dsl::{Materialized, Written};
 use crate::error::{Failure, StreamsError};
 use crate::processor::{Outputs, TaskContext};

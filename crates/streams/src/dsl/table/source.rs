@@ -1,9 +1,10 @@
 //! Tables that are made of records: of a topic (`StreamsBuilder::table`), of a stream (`KStream::to_table`), of what a
 //! foreign-key join answers.
 
+use super::KTable;
 use super::kept::{Kept, KeptStore, KeptTable};
-use super::{KTable, TableGetter, TableView};
 use crate::dsl::graph::GraphTraits;
+use crate::dsl::table_view::{TableGetter, TableView};
 use crate::dsl::{GraphNode, Materialized, Nullable, StreamsBuilder, Written};
 use crate::error::Failure;
 use crate::processor::{Node, NodeLife, TaskContext};

@@ -1,9 +1,8 @@
 //! `KTable::transform_values`: another value for each key, by a transformer of the application that may use stores.
 
 use super::kept::{Kept, KeptStore, KeptTable};
-use super::{
-    KTable, MakeGetter, TableGetter, TableSettings, TableSwitches, TableView, ValueGetter,
-};
+use super::{KTable, TableSettings};
+use crate::dsl::table_view::{MakeGetter, TableGetter, TableSwitches, TableView, ValueGetter};
 use crate::error::Failure;
 use crate::processor::{Node, NodeLife, Outputs, ProcessorContext, TaskContext};
 use crate::record::{Change, Data, Record, RecordContext, ValueAndTimestamp};

@@ -9,7 +9,7 @@ use super::restored_rows::RestoredRows;
 use super::task_database::{TaskDatabase, guarded};
 use super::write_buffer::WriteBuffer;
 use super::{Backend, Bounds, ByteMap, ByteString, Direction, Offsets, Rows, Stored, is_empty};
-use crate::state::fault::StoreFault;
+use crate::store_fault::StoreFault;
 use fjall::Keyspace;
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -5,7 +5,7 @@
 
 use super::task_database::{TaskDatabase, guarded};
 use super::{Bounds, ByteString, Direction, Row, Rows, Stored, contains};
-use crate::state::fault::StoreFault;
+use crate::store_fault::StoreFault;
 use fjall::Keyspace;
 use std::cell::OnceCell;
 

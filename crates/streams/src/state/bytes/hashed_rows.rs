@@ -2,7 +2,7 @@
 //! memory of their own.
 
 use super::{Bounds, ByteString, Direction, contains, is_empty};
-use crate::state::fault::StoreFault;
+use crate::store_fault::StoreFault;
 use hashbrown::HashTable;
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;

@@ -2,7 +2,7 @@
 
 use super::hashed_rows::HashedRows;
 use super::{Backend, Bounds, ByteMap, ByteString, Direction, Offsets, Rows, Stored};
-use crate::state::fault::StoreFault;
+use crate::store_fault::StoreFault;
 
 #[derive(Default)]
 pub(crate) struct MemoryMap {

@@ -1,7 +1,7 @@
 //! Two ordered sequences of rows as one, where the first hides rows of the second.
 
 use super::{Direction, Row, Rows, Stored};
-use crate::state::fault::StoreFault;
+use crate::store_fault::StoreFault;
 use std::cmp::Ordering;
 use std::iter::Peekable;
 

@@ -4,7 +4,7 @@
 //! with segments `<store>/<family>/<segment>`. All share a journal: it is written without waiting for the
 //! disk, and what survives a crash is a beginning of it.
 
-use crate::state::fault::StoreFault;
+use crate::store_fault::StoreFault;
 use fjall::compaction::Leveled;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use std::fmt;

@@ -8,7 +8,7 @@
 use super::budget::Budget;
 use super::hashed_rows::HashedRows;
 use super::{Bounds, ByteString, Direction, Hiding, Stored};
-use crate::state::fault::StoreFault;
+use crate::store_fault::StoreFault;
 use std::sync::Arc;
 
 /// So many bytes of rows are held for one map.

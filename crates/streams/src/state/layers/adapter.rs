@@ -6,8 +6,8 @@ use crate::processor::TaskContext;
 use crate::state::ChangelogRecord;
 use crate::state::byte_store::{ByteStore, Scan};
 use crate::state::bytes::{Offsets, Rows, Stored};
-use crate::state::fault::StoreFault;
 use crate::state::format::RowFormat;
+use crate::store_fault::StoreFault;
 
 pub(crate) struct Adapted<S> {
     inner: S,

@@ -8,14 +8,14 @@
 //! A row stays when the store below has it, and is seen as long as it is here: rows of windows too that have expired
 //! below.
 
-use super::CacheLookups;
 use super::cache_budget::CacheBudget;
 use super::cache_entries::{Entries, SegmentOrder};
 use crate::processor::TaskContext;
+use crate::state::CacheLookups;
 use crate::state::ChangelogRecord;
 use crate::state::byte_store::{ByteStore, FlushedRow, Forwarding, Scan};
 use crate::state::bytes::{ByteString, Direction, Hiding, Offsets, Rows, Stored, is_empty, merge};
-use crate::state::fault::StoreFault;
+use crate::store_fault::StoreFault;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 

@@ -4,9 +4,9 @@
 use super::CacheBudget;
 use crate::record::RecordContext;
 use crate::state::bytes::ByteString;
-use crate::state::fault::StoreFault;
 use crate::state::segments::Retention;
 use crate::state::window_key::KeyKind;
+use crate::store_fault::StoreFault;
 use hashbrown::HashTable;
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;

@@ -5,9 +5,9 @@ use crate::processor::{Origin, Partitioning, ProducedRecord, TaskContext};
 use crate::state::ChangelogRecord;
 use crate::state::byte_store::{ByteStore, FlushedRow, Forwarding, Scan};
 use crate::state::bytes::{Offsets, Rows, Stored};
-use crate::state::fault::StoreFault;
 use crate::state::format::{RowFormat, own_headers};
 use crate::state::sequence::Sequence;
+use crate::store_fault::StoreFault;
 use bytes::Bytes;
 use std::sync::Arc;
 

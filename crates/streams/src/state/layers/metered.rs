@@ -1,10 +1,11 @@
 //! The layer over all others that counts and times what is asked of a store, where that is wanted.
 
 use crate::processor::TaskContext;
+use crate::state::CacheLookups;
 use crate::state::ChangelogRecord;
 use crate::state::byte_store::{ByteStore, FlushedRow, Forwarding, Scan};
 use crate::state::bytes::{ByteString, Offsets, Rows, Stored};
-use crate::state::fault::StoreFault;
+use crate::store_fault::StoreFault;
 use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
@@ -52,14 +53,6 @@ pub(crate) struct StoreMeter {
     clock_ns: fn() -> u64,
     operations: [Cell<Timed>; Operation::ALL.len()],
     cache: Cell<Option<CacheLookups>>,
-}
-
-/// How often a row was looked for in a cache.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct CacheLookups {
-    pub(crate) count: u64,
-    /// How often it was there.
-    pub(crate) hit_count: u64,
 }
 
 impl fmt::Debug for StoreMeter {

@@ -3,7 +3,7 @@
 use super::Joiner;
 use super::messages::Response;
 use super::send::{hash_of, hash_topic};
-use crate::dsl::table::{MakeGetter, ValueGetter};
+use crate::dsl::table_view::{MakeGetter, ValueGetter};
 use crate::error::Failure;
 use crate::processor::{Node, NodeLife, Outputs, TaskContext};
 use crate::record::{Data, Record};

@@ -2,7 +2,7 @@
 
 use super::messages::{Response, Subscription};
 use super::receive::{SubscriptionStore, Subscriptions};
-use crate::dsl::table::{MakeGetter, ValueGetter};
+use crate::dsl::table_view::{MakeGetter, ValueGetter};
 use crate::error::Failure;
 use crate::formats::subscription::Instruction;
 use crate::processor::{Node, NodeLife, Outputs, TaskContext};

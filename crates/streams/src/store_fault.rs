@@ -86,3 +86,13 @@ impl From<io::Error> for StoreFault {
         }
     }
 }
+
+impl StreamsError {
+    /// What a state store says, if it is one that failed.
+    pub(crate) fn store_fault(&self) -> Option<&StoreFault> {
+        match self {
+            Self::Store { source, .. } => source.downcast_ref(),
+            _ => None,
+        }
+    }
+}
