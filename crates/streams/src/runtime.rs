@@ -15,15 +15,21 @@
 //! - A task processes nothing before its stores have what their changelogs had when it was given to the thread.
 //! - One process at a time uses a state directory.
 
+mod auxiliary_consumer;
+mod client_overrides;
 mod client_settings;
 mod clock;
 mod close_options;
 mod config;
+mod config_error;
 mod directory;
 mod ends;
+mod failure;
 mod global;
+mod host_info;
 mod inbox;
 mod instance;
+mod invalid_state_store;
 mod java_classes;
 mod kafka_streams;
 mod kept;
@@ -35,6 +41,7 @@ mod local_state;
 mod member;
 mod metadata;
 mod metrics;
+mod news;
 mod note;
 mod output;
 mod pace;
@@ -43,6 +50,7 @@ mod preparation;
 mod process_id;
 mod purge;
 mod queries;
+mod recording_level;
 mod records;
 mod restore;
 mod settings;
@@ -52,24 +60,29 @@ mod state_queries;
 mod streams_group;
 mod task_registry;
 mod thread;
+mod thread_setup;
 mod topics;
 mod worker;
 
 #[cfg(test)]
 mod tests;
 
+pub use client_overrides::{ClientOverrides, Pairs};
 pub use close_options::{CloseOptions, GroupMembershipOperation};
 pub use config::{GroupProtocol, ProcessingGuarantee, StreamsConfig};
+pub use config_error::ConfigError;
+pub use host_info::HostInfo;
+pub use invalid_state_store::InvalidStateStore;
 pub use kafka_streams::KafkaStreams;
 pub use lifecycle::{State, StreamThreadExceptionResponse, ThreadState};
 pub use listeners::{StandbyUpdateListener, StateRestoreListener, SuspendReason};
 pub use local_state::{LagInfo, TaskMetadata, ThreadMetadata};
-pub use metadata::{HostInfo, KeyQueryMetadata, StreamsMetadata};
-pub use metrics::{Metric, MetricName, MetricValue, RecordingLevel, StreamsMetrics};
-pub use queries::{InvalidStateStore, Queryable, QueryableStore};
+pub use metadata::{KeyQueryMetadata, StreamsMetadata};
+pub use metrics::{Metric, MetricName, MetricValue, StreamsMetrics};
+pub use queries::{Queryable, QueryableStore};
+pub use recording_level::RecordingLevel;
 /// What `StreamsConfig::from_properties` reads.
 pub use riverrun_client::config::Properties;
-pub use settings::{ClientOverrides, ConfigError, Pairs};
 pub use state_queries::{
     FailureReason, InStore, KeyQuery, KeyQueryAs, MultiVersionedKeyQuery, PositionBound, Query,
     QueryResult, RangeQuery, RangeQueryAs, SessionKeyQuery, SeveralResults, StateQueryRequest,

@@ -1,7 +1,7 @@
 //! The settings of the clients of an instance: what the application wants of them, but for what is the library's to
 //! say.
 
-use super::kafka_streams::client_error;
+use super::failure::client_error;
 use super::{Pairs, ProcessingGuarantee, StreamsConfig};
 use crate::error::StreamsError;
 use riverrun_client::admin::AdminConfig;

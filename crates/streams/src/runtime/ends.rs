@@ -1,8 +1,8 @@
 //! Where partitions end, asked in a thread of its own: by who may not wait for its own clients.
 
 use super::StreamsConfig;
-use super::kafka_streams::client_error;
-use super::thread::auxiliary_consumer;
+use super::auxiliary_consumer::auxiliary_consumer;
+use super::failure::client_error;
 use crate::error::StreamsError;
 use riverrun_client::TopicPartition;
 use riverrun_client::consumer::IsolationLevel;

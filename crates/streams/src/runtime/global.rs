@@ -4,16 +4,16 @@
 //! other threads read the same rows (`SharedRows`). What comes again after a crash goes through the processors again.
 
 use super::StreamsConfig;
+use super::auxiliary_consumer::{auxiliary_consumer, isolation};
 use super::clock::now_ms;
 use super::directory::StateDirectory;
-use super::kafka_streams::client_error;
+use super::failure::client_error;
 use super::lifecycle::ThreadState;
 use super::output::topic_partition;
 use super::patience::{Patience, Progress};
 use super::preparation::Preparation;
 use super::records::{batches, raw};
 use super::shared::Shared;
-use super::thread::{auxiliary_consumer, isolation};
 use crate::error::StreamsError;
 use crate::processor::{Handlers, LogAndFail, TaskId};
 use crate::state::{SharedRows, StateStore, StoreFault, TaskStorage};

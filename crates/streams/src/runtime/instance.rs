@@ -1,6 +1,8 @@
 //! The threads of a started instance: it starts, adds, replaces and awaits them. Each thread holds it, so that one that
 //! fails can be replaced from within.
 
+mod local;
+
 use super::directory::StateDirectory;
 use super::global::{self, GlobalSetup};
 use super::inbox::Inboxes;
@@ -15,9 +17,10 @@ use super::preparation::Preparation;
 use super::process_id::ProcessId;
 use super::shared::Shared;
 use super::task_registry::TaskRegistry;
-use super::thread::{StreamThread, ThreadSetup};
+use super::thread::StreamThread;
+use super::thread_setup::ThreadSetup;
 use super::topics::ApplicationTopics;
-use super::{StreamsConfig, kafka_streams::panic_error};
+use super::{StreamsConfig, failure::panic_error};
 use crate::error::StreamsError;
 use crate::state::SharedRows;
 use crate::topology::Topology;

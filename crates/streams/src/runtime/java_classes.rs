@@ -2,7 +2,7 @@
 //! application is Java's.
 
 use super::ConfigError;
-use super::settings::invalid;
+use super::config_error::invalid;
 use crate::processor::{DeadLetterTopic, DefaultTimestampExtractor, Handlers};
 use crate::state::StoreType;
 use std::collections::BTreeMap;

@@ -1,10 +1,13 @@
 //! `KafkaStreams`: an instance of an application.
 
+mod hosts;
+
 use super::close_options::CloseOptions;
 use super::directory::StateDirectory;
 use super::ends::end_offsets;
 use super::inbox::Inboxes;
 use super::instance::{Instance, Parts};
+use super::invalid_state_store::InvalidStateStore;
 use super::lifecycle::{Lifecycle, State, StreamThreadExceptionResponse};
 use super::listeners::{Listeners, StandbyUpdateListener, StateRestoreListener};
 use super::living::Living;
@@ -12,7 +15,7 @@ use super::local_state::{LagInfo, LocalBoards, ThreadMetadata};
 use super::metadata::Located;
 use super::metrics::{Registry, StreamsMetrics};
 use super::preparation::Preparation;
-use super::queries::{InvalidStateStore, Queried, QueryableStore};
+use super::queries::{Queried, QueryableStore};
 use super::shared::Shared;
 use super::topics::ApplicationTopics;
 use super::{GroupProtocol, StreamsConfig};
@@ -20,8 +23,6 @@ use crate::error::StreamsError;
 use crate::state::SharedRows;
 use crate::topology::Topology;
 use parking_lot::Mutex;
-use riverrun_client::ErrorCode;
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -430,75 +431,6 @@ impl Drop for KafkaStreams {
     }
 }
 
-/// What the thread that runs has panicked with.
-pub(super) fn panic_error(panicked: &(dyn Any + Send)) -> StreamsError {
-    let text = panicked.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panicked.downcast_ref::<String>().map(String::as_str));
-    let thread = std::thread::current();
-    StreamsError::Other(format!(
-        "thread `{}` has panicked: {}",
-        thread.name().unwrap_or_default(),
-        text.unwrap_or("see what it has printed")
-    ))
-}
-
-/// An error of a client. Who was fenced, or has lost its place in the group, has lost its tasks, and so has a producer
-/// that the brokers do not know any more: another one is made. But a static member whose name another one has got would
-/// only take it back, again and again.
-#[allow(clippy::needless_pass_by_value, reason = "for `map_err`")]
-pub(super) fn client_error(error: riverrun_client::Error) -> StreamsError {
-    use riverrun_client::Error;
-    let has_migrated = match &error {
-        Error::TransactionFailed(reason) | Error::ProducerFailed(reason) => !is_lasting(reason),
-        Error::TransactionAborted => true,
-        Error::Refused { code, .. } => matches!(
-            code,
-            ErrorCode::IllegalGeneration
-                | ErrorCode::UnknownMemberId
-                | ErrorCode::StaleMemberEpoch
-                | ErrorCode::FencedMemberEpoch
-                | ErrorCode::InvalidProducerEpoch
-                | ErrorCode::ProducerFenced
-                | ErrorCode::InvalidProducerIdMapping
-                | ErrorCode::OutOfOrderSequenceNumber
-                | ErrorCode::UnknownProducerId
-        ),
-        _ => false,
-    };
-    match has_migrated {
-        true => StreamsError::TaskMigrated(error.to_string()),
-        false => StreamsError::Other(error.to_string()),
-    }
-}
-
-/// Whether the next transaction would fail for the same reason as this one.
-fn is_lasting(reason: &riverrun_client::Error) -> bool {
-    use riverrun_client::Error;
-    match reason {
-        Error::Refused { code, .. } => matches!(
-            code,
-            ErrorCode::TopicAuthorizationFailed
-                | ErrorCode::GroupAuthorizationFailed
-                | ErrorCode::ClusterAuthorizationFailed
-                | ErrorCode::TransactionalIdAuthorizationFailed
-                | ErrorCode::MessageTooLarge
-                | ErrorCode::RecordListTooLarge
-                | ErrorCode::InvalidRecord
-                | ErrorCode::InvalidTopicException
-                | ErrorCode::OffsetMetadataTooLarge
-                | ErrorCode::InvalidCommitOffsetSize
-                | ErrorCode::InvalidTransactionTimeout
-                | ErrorCode::FencedInstanceId
-                | ErrorCode::PolicyViolation
-        ),
-        Error::Configuration { .. }
-        | Error::Unsupported { .. }
-        | Error::Serialization { .. }
-        | Error::Invalid(_) => true,
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -521,52 +453,5 @@ mod tests {
         };
         check(false, 1, "the topology reads no topic");
         check(true, 0, "`num.stream.threads` is 0");
-    }
-
-    #[test]
-    fn who_has_lost_its_tasks_begins_again_unless_that_would_not_end() {
-        use ErrorCode as Code;
-        use riverrun_client::Error;
-        let check = |code, begins_again| {
-            let refused = || Error::Refused {
-                subject: "the client".to_owned(),
-                code,
-                message: None,
-            };
-            for error in [
-                refused(),
-                Error::TransactionFailed(Box::new(refused())),
-                Error::ProducerFailed(Box::new(refused())),
-            ] {
-                let has_migrated = matches!(client_error(error), StreamsError::TaskMigrated(_));
-                assert_eq!(has_migrated, begins_again, "{code}");
-            }
-        };
-        // Of members of groups.
-        for code in [
-            Code::IllegalGeneration,
-            Code::UnknownMemberId,
-            Code::StaleMemberEpoch,
-            Code::FencedMemberEpoch,
-        ] {
-            check(code, true);
-        }
-        // Of producers: replaced, their transactions timed out, or forgotten after days without one.
-        for code in [
-            Code::ProducerFenced,
-            Code::InvalidProducerEpoch,
-            Code::InvalidProducerIdMapping,
-            Code::OutOfOrderSequenceNumber,
-            Code::UnknownProducerId,
-        ] {
-            check(code, true);
-        }
-        for code in [
-            Code::FencedInstanceId,
-            Code::GroupAuthorizationFailed,
-            Code::MessageTooLarge,
-        ] {
-            check(code, false);
-        }
     }
 }

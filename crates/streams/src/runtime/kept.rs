@@ -1,7 +1,7 @@
 //! What a process before has kept of tasks, which the group's leader hears of, so that they come back here.
 
 use super::ProcessingGuarantee;
-use super::thread::ThreadSetup;
+use super::thread_setup::ThreadSetup;
 use crate::error::StreamsError;
 use crate::processor::TaskId;
 use crate::state::{CacheBudget, StateStore, StoreBuilding, StoreFault, TaskStorage};

@@ -5,9 +5,11 @@ use super::clock::now_ms;
 use super::ends::end_offsets;
 use super::lifecycle::Lifecycle;
 use super::metadata::Hosts;
+use super::news::News;
+use super::news::Told;
 use super::shared::Shared;
 use super::task_registry::TaskRegistry;
-use super::thread::{News, ThreadSetup};
+use super::thread_setup::ThreadSetup;
 use super::topics::ApplicationTopics;
 use crate::assignor::{self, Group, Settings};
 use crate::error::StreamsError;
@@ -18,7 +20,7 @@ use crate::formats::group::{
 use crate::processor;
 use riverrun_client::TopicPartition;
 use riverrun_client::consumer::{Assignment, Member, PartitionAssignor, Topics};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -43,17 +45,6 @@ pub(super) struct StreamsAssignor {
     /// Makes each subscription another one, so that the coordinator starts a rebalance.
     unique: AtomicU8,
     news: mpsc::UnboundedSender<News>,
-}
-
-/// What the leader has told the thread.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Told {
-    pub(super) active: BTreeSet<processor::TaskId>,
-    pub(super) standby: BTreeSet<processor::TaskId>,
-    /// A task that no topology can have.
-    pub(super) unknown: Option<String>,
-    pub(super) error: AssignmentError,
-    pub(super) next_rebalance_ms: Option<i64>,
 }
 
 impl fmt::Debug for StreamsAssignor {

@@ -1,71 +1,19 @@
 //! Where keys are: which instances of an application have which stores, as the group's leader has told the threads of
 //! this one. An instance is known by its `application.server`.
 
+use super::HostInfo;
 use super::StreamsConfig;
-use super::kafka_streams::KafkaStreams;
-use super::preparation::{Counts, Preparation};
-use super::queries::InvalidStateStore;
-use super::settings::ConfigError;
-use crate::assignor::HOST_BYTES_MAX;
+use super::invalid_state_store::InvalidStateStore;
+use super::preparation::Preparation;
+use super::topics::Counts;
 use crate::error::StreamsError;
 use crate::formats::group::HostPartitions;
-use crate::headers::Headers;
-use crate::serde::Serde;
 use crate::topology::{SourceTopics, Topology, whole_names};
 use parking_lot::RwLock;
 use regex_lite::Regex;
 use riverrun_client::TopicPartition;
-use riverrun_client::producer::partition_of_key;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
-
-/// Where an instance answers what others ask it: its `application.server`. What is asked and how is the application's.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct HostInfo {
-    /// A name or an address.
-    pub host: String,
-    /// The port.
-    pub port: u16,
-}
-
-impl fmt::Display for HostInfo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.host.contains(':') {
-            true => write!(f, "[{}]:{}", self.host, self.port),
-            false => write!(f, "{}:{}", self.host, self.port),
-        }
-    }
-}
-
-impl FromStr for HostInfo {
-    type Err = ConfigError;
-
-    /// Reads `host:port`, and `[address]:port` of an IPv6 address.
-    fn from_str(text: &str) -> Result<Self, ConfigError> {
-        let invalid = || ConfigError::Invalid {
-            key: "application.server".to_owned(),
-            value: text.to_owned(),
-            reason: "it is not `host:port`".to_owned(),
-        };
-        let (host, port) = text.rsplit_once(':').ok_or_else(invalid)?;
-        let bare = host
-            .strip_prefix('[')
-            .and_then(|rest| rest.strip_suffix(']'));
-        let host = bare.unwrap_or(host);
-        // No name is longer, and no leader of a group tells of one that is.
-        let is_host =
-            (1..=HOST_BYTES_MAX).contains(&host.len()) && (bare.is_some() || !host.contains(':'));
-        match port.parse() {
-            Ok(port) if is_host => Ok(Self {
-                host: host.to_owned(),
-                port,
-            }),
-            _ => Err(invalid()),
-        }
-    }
-}
 
 /// Which instances have a key of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -261,11 +209,14 @@ impl Located {
     }
 
     /// What each instance has; nothing before the group's leader has told.
-    fn all(&self) -> Vec<StreamsMetadata> {
+    pub(super) fn all(&self) -> Vec<StreamsMetadata> {
         self.those(|_| true)
     }
 
-    fn those(&self, is_asked_for: impl Fn(&StreamsMetadata) -> bool) -> Vec<StreamsMetadata> {
+    pub(super) fn those(
+        &self,
+        is_asked_for: impl Fn(&StreamsMetadata) -> bool,
+    ) -> Vec<StreamsMetadata> {
         let Some(told) = self.hosts.told() else {
             return Vec::new();
         };
@@ -325,7 +276,7 @@ impl Located {
     }
 
     /// Where a key is that `partition_of` finds the partition of, given a topic and how many partitions it has.
-    fn locate(
+    pub(super) fn locate(
         &self,
         store: &str,
         partition_of: impl FnOnce(&str, i32) -> Result<i32, StreamsError>,
@@ -370,75 +321,6 @@ impl Located {
         }
         let (_, count) = self.largest(store)?;
         Some((0..count).contains(&partition))
-    }
-}
-
-impl KafkaStreams {
-    /// What tells where the keys of a store are.
-    fn located_of(&self, store: &str) -> Result<&Located, InvalidStateStore> {
-        self.queried(store)?;
-        self.located().ok_or_else(|| self.not_running(store))
-    }
-
-    /// Which instances have `key` of a store, if its topics are partitioned by the bytes of their keys, as producers do
-    /// (murmur2). None while that is not known: the topics were not looked at yet.
-    ///
-    /// # Errors
-    /// The topology has no such store, the instance does not run, or the key cannot be written.
-    pub fn query_metadata_for_key<K>(
-        &self,
-        store: &str,
-        key: &K,
-        serde: &dyn Serde<K>,
-    ) -> Result<Option<KeyQueryMetadata>, InvalidStateStore> {
-        self.located_of(store)?.locate(store, |topic, count| {
-            let mut bytes = Vec::new();
-            let written = serde.serialize(topic, &mut Headers::new(), key, &mut bytes);
-            match written {
-                Ok(true) => {
-                    let count = usize::try_from(count).unwrap_or(0).max(1);
-                    let index = partition_of_key(serde.partitioned_bytes(&bytes), count);
-                    Ok(i32::try_from(index).unwrap_or(i32::MAX))
-                }
-                Ok(false) => Err(StreamsError::Other("no store has a null key".to_owned())),
-                Err(error) => Err(StreamsError::Other(format!(
-                    "the key cannot be written: {error}"
-                ))),
-            }
-        })
-    }
-
-    /// As `query_metadata_for_key`, where the application chooses partitions: `partition_of` gets the topic and how
-    /// many partitions it has.
-    ///
-    /// # Errors
-    /// The topology has no such store, or the instance does not run.
-    pub fn query_metadata_for_partition_of(
-        &self,
-        store: &str,
-        partition_of: impl FnOnce(&str, i32) -> i32,
-    ) -> Result<Option<KeyQueryMetadata>, InvalidStateStore> {
-        let partition_of = |topic: &str, count| Ok(partition_of(topic, count));
-        self.located_of(store)?.locate(store, partition_of)
-    }
-
-    /// What each instance has that tells where it answers, as the group's leader has told this one last; nothing
-    /// before that, and while the instance does not run.
-    pub fn metadata_for_all_streams_clients(&self) -> Vec<StreamsMetadata> {
-        self.located().map(Located::all).unwrap_or_default()
-    }
-
-    /// As `metadata_for_all_streams_clients`, of those that have a part of a store, or stand by for one.
-    ///
-    /// # Errors
-    /// The topology has no such store, or the instance does not run.
-    pub fn streams_metadata_for_store(
-        &self,
-        store: &str,
-    ) -> Result<Vec<StreamsMetadata>, InvalidStateStore> {
-        Ok(self.located_of(store)?.those(|one| {
-            one.state_store_names.contains(store) || one.standby_state_store_names.contains(store)
-        }))
     }
 }
 
@@ -587,25 +469,5 @@ mod tests {
         located.hosts.hear(&[], &active);
         assert_ne!(looked_up().0, first.0);
         Ok(())
-    }
-
-    #[test]
-    fn a_server_is_a_host_and_a_port() {
-        let check = |text: &str, expected: Option<(&str, u16)>| {
-            let read = text.parse::<HostInfo>().ok();
-            let read_parts = read.as_ref().map(|read| (read.host.as_str(), read.port));
-            assert_eq!(read_parts, expected, "{text}");
-            if let Some(read) = read {
-                assert_eq!(read.to_string(), text);
-            }
-        };
-        check("one.example:7070", Some(("one.example", 7070)));
-        check("[::1]:1", Some(("::1", 1)));
-        check("one.example", None);
-        check(&format!("{}:1", "h".repeat(256)), None);
-        check(":7070", None);
-        check("::1:7070", None);
-        check("one.example:70700", None);
-        check("one.example:", None);
     }
 }

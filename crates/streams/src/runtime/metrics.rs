@@ -8,8 +8,9 @@
 mod sensor;
 mod snapshot;
 
-pub use snapshot::{Metric, MetricName, MetricValue, RecordingLevel, StreamsMetrics};
+pub use snapshot::{Metric, MetricName, MetricValue, StreamsMetrics};
 
+use super::RecordingLevel;
 use super::clock::has_passed;
 use super::shared::Shared;
 use super::{State, StreamsConfig};

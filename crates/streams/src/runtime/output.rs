@@ -1,6 +1,6 @@
 //! What tasks write: given to the producer, in a transaction under exactly-once.
 
-use super::kafka_streams::client_error;
+use super::failure::client_error;
 use super::note::Sources;
 use crate::error::{Place, StreamsError};
 use crate::processor::{

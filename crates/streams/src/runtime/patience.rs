@@ -1,6 +1,6 @@
 //! How long a thread goes on without brokers, `task.timeout.ms` (KIP-572), and without topics.
 
-use super::kafka_streams::client_error;
+use super::failure::client_error;
 use crate::error::StreamsError;
 use std::time::{Duration, Instant};
 

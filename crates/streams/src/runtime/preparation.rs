@@ -2,9 +2,9 @@
 //! others wait for that. Brokers that do not answer are asked again until the instance is to end.
 
 use super::StreamsConfig;
-use super::kafka_streams::client_error;
+use super::failure::client_error;
 use super::shared::Shared;
-use super::topics::{ApplicationTopics, NotMade};
+use super::topics::{ApplicationTopics, Counts, NotMade};
 use crate::error::StreamsError;
 use parking_lot::RwLock;
 use riverrun_client::TopicPartition;
@@ -13,9 +13,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
-
-/// How many partitions topics have.
-pub(super) type Counts = BTreeMap<Arc<str>, i32>;
 
 /// The topics of an application, once they are there.
 pub(super) struct Preparation {

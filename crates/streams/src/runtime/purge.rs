@@ -2,7 +2,7 @@
 //! otherwise.
 
 use super::StreamsConfig;
-use super::kafka_streams::client_error;
+use super::failure::client_error;
 use crate::error::StreamsError;
 use riverrun_client::TopicPartition;
 use riverrun_client::admin::Admin;

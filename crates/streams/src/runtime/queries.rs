@@ -6,7 +6,8 @@
 //! commit, that it meets. The rows of global stores are shared between threads, and read by who asks.
 
 use super::global;
-use super::inbox::{Asked, Inbox, Inboxes, MAX_WAITING};
+use super::inbox::{Asked, Inbox, Inboxes};
+use super::invalid_state_store::InvalidStateStore;
 use crate::error::StreamsError;
 use crate::processor::TaskId;
 use crate::serde::Windowed;
@@ -27,54 +28,6 @@ use std::time::{Duration, Instant};
 
 /// How long an answer is waited for.
 pub(super) const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Why a store cannot be queried.
-#[derive(Debug, thiserror::Error)]
-pub enum InvalidStateStore {
-    /// The topology has no such store.
-    #[error("the topology has no state store `{0}`")]
-    Unknown(Arc<str>),
-    /// The instance was not started yet: whoever asks after `KafkaStreams::start` may be answered.
-    #[error("state store `{0}` cannot be queried: the instance was not started yet")]
-    NotStarted(Arc<str>),
-    /// The instance has ended, or is about to: another one has to be asked.
-    #[error("state store `{0}` cannot be queried: the instance has ended, or is about to")]
-    Stopped(Arc<str>),
-    /// No task of this instance has it now.
-    #[error(
-        "no task of this instance has state store `{0}` now: it is being restored, or it may have migrated to another \
-         instance"
-    )]
-    Migrated(Arc<str>),
-    /// It is of another type.
-    #[error("state store `{store}` is no `{kind}`; ask for the type that it was made with")]
-    OtherType {
-        /// Its name.
-        store: Arc<str>,
-        /// The type that was asked for.
-        kind: &'static str,
-    },
-    /// A stream thread of the instance asks, which would wait for itself.
-    #[error(
-        "state store `{0}` cannot be queried from a stream thread of its own instance, which would wait for itself; a \
-         processor reads the stores that it is connected to"
-    )]
-    OwnThread(Arc<str>),
-    /// A thread has not answered in time: it works on a round of records, or waits for a broker.
-    #[error("state store `{store}` has not answered within {timeout_ms} ms; ask again later")]
-    TimedOut {
-        /// Its name.
-        store: Arc<str>,
-        /// How long was waited.
-        timeout_ms: u128,
-    },
-    /// A thread has not got round to the questions before.
-    #[error("{MAX_WAITING} queries wait for a stream thread; ask again later")]
-    Busy,
-    /// The store or a serde failed.
-    #[error("{0}")]
-    Failed(#[from] StreamsError),
-}
 
 /// What queries need of an instance.
 #[derive(Clone)]
@@ -449,6 +402,7 @@ impl<K: Queryable, V: Queryable> QueryableStore<VersionedKeyValueStore<K, V>> {
 mod tests {
     use super::*;
     use crate::dsl::StreamsBuilder;
+    use crate::runtime::inbox::MAX_WAITING;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Of two threads.

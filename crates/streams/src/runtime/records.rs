@@ -1,8 +1,8 @@
 //! Records as consumers give them, made ready for tasks; and what is committed of them.
 
 use super::output::topic_partition;
-use super::restore::headers;
 use crate::formats::commit_metadata::CommitMetadata;
+use crate::headers::{Header, Headers};
 use crate::task::CommittableOffset;
 use crate::topology::RawRecord;
 use riverrun_client::TopicPartition;
@@ -21,6 +21,17 @@ pub(super) fn batches(records: Vec<OwnedRecord>) -> Vec<(Arc<TopicPartition>, Ve
         }
     }
     batches
+}
+
+/// The headers of a record that was read.
+pub(super) fn headers(headers: Vec<(String, Option<bytes::Bytes>)>) -> Headers {
+    headers
+        .into_iter()
+        .map(|(key, value)| Header {
+            key: key.into_boxed_str(),
+            value,
+        })
+        .collect()
 }
 
 /// Records of a partition as sources take them.

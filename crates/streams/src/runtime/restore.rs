@@ -1,14 +1,13 @@
 //! Restoring: the changelogs of new tasks' stores are read from where the stores stand to where the logs ended, a batch
 //! at a time, so that the thread's other tasks go on and its consumer polls meanwhile.
 
-use super::kafka_streams::client_error;
+use super::failure::client_error;
 use super::kept::changelog_of;
 use super::listeners::StateRestoreListener;
 use super::output::topic_partition;
-use super::records::batches;
-use super::thread::ThreadSetup;
+use super::records::{batches, headers};
+use super::thread_setup::ThreadSetup;
 use crate::error::StreamsError;
-use crate::headers::{Header, Headers};
 use crate::processor::TaskId;
 use crate::state::{ChangelogRecord, StateStore};
 use riverrun_client::consumer::{Consumer, OwnedRecord};
@@ -370,15 +369,4 @@ pub(super) fn changelog_record(record: OwnedRecord) -> Option<ChangelogRecord> {
         headers: headers(record.headers),
         offset: record.offset,
     })
-}
-
-/// The headers of a record that was read.
-pub(super) fn headers(headers: Vec<(String, Option<bytes::Bytes>)>) -> Headers {
-    headers
-        .into_iter()
-        .map(|(key, value)| Header {
-            key: key.into_boxed_str(),
-            value,
-        })
-        .collect()
 }

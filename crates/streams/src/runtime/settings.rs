@@ -5,8 +5,12 @@
 //! are `producer.`, `admin.` and, for the configuration of internal topics, `topic.`. `client.tag.` says where an
 //! instance is.
 
+use super::config_error::invalid;
 use super::keys::{self, Verdict};
-use super::{GroupProtocol, ProcessingGuarantee, RecordingLevel, StreamsConfig, java_classes};
+use super::{
+    ConfigError, GroupProtocol, Pairs, ProcessingGuarantee, RecordingLevel, StreamsConfig,
+    java_classes,
+};
 use crate::dsl::UnknownOptimization;
 use crate::processor::UpgradeFrom;
 use crate::state::{DslStoreFormat, StoreType};
@@ -18,49 +22,6 @@ use riverrun_client::{ClientConfig, Error};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
-
-/// What is wrong with a configuration, in the words of Kafka's `ConfigException`.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
-    /// A setting without a default is not there.
-    #[error("Missing required configuration \"{0}\" which has no default value.")]
-    Missing(&'static str),
-    /// A value is not allowed.
-    #[error("Invalid value {value} for configuration {key}: {reason}")]
-    Invalid {
-        /// The setting.
-        key: String,
-        /// Its value.
-        value: String,
-        /// What is allowed.
-        reason: String,
-    },
-    /// There is no such setting.
-    #[error("Unknown configuration '{0}'")]
-    Unknown(String),
-}
-
-/// Settings of the clients of an instance, by Kafka's names without the prefix.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ClientOverrides {
-    /// `consumer.`: of all consumers.
-    pub consumer: Pairs,
-    /// `main.consumer.`: of those in the group.
-    pub main_consumer: Pairs,
-    /// `restore.consumer.`: of those that restore stores.
-    pub restore_consumer: Pairs,
-    /// `global.consumer.`: of that which reads global topics.
-    pub global_consumer: Pairs,
-    /// `producer.`
-    pub producer: Pairs,
-    /// `admin.`
-    pub admin: Pairs,
-    /// `topic.`: configuration of internal topics.
-    pub topic: Pairs,
-}
-
-/// Keys and values.
-pub type Pairs = BTreeMap<String, String>;
 
 impl StreamsConfig {
     /// The defaults, changed by pairs of Kafka's names and values as text. Of two pairs with one key the later one
@@ -444,14 +405,6 @@ fn producer_has(key: &str, value: &str) -> Option<Result<(), Error>> {
 
 fn admin_has(key: &str, value: &str) -> Option<Result<(), Error>> {
     AdminConfig::is_key(key).then(|| AdminConfig::default().set(key, value))
-}
-
-pub(super) fn invalid(key: &str, value: &str, reason: &str) -> ConfigError {
-    ConfigError::Invalid {
-        key: key.to_owned(),
-        value: value.to_owned(),
-        reason: reason.to_owned(),
-    }
 }
 
 /// What a client says of a value.

@@ -1,13 +1,14 @@
 //! The standby tasks of a thread, warm-ups among them: their stores follow their changelogs, a few records at a time,
 //! and are there when the task is to run here.
 
-use super::kafka_streams::client_error;
+use super::auxiliary_consumer::{auxiliary_consumer, isolation};
+use super::failure::client_error;
 use super::kept::{changelog_of, offset_sum};
 use super::listeners::SuspendReason;
 use super::output::topic_partition;
 use super::patience::Patience;
 use super::restore::{begin_anew, changelog_record, unread};
-use super::thread::{ThreadSetup, auxiliary_consumer, isolation};
+use super::thread_setup::ThreadSetup;
 use crate::error::StreamsError;
 use crate::processor::TaskId;
 use crate::state::{ChangelogRecord, StateStore};

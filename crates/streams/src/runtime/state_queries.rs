@@ -5,8 +5,9 @@
 //! what the task has processed of its inputs, so that a write which an instance has told of can be waited for.
 
 use super::inbox::Asked;
+use super::invalid_state_store::InvalidStateStore;
 use super::kafka_streams::KafkaStreams;
-use super::queries::{InvalidStateStore, QUERY_TIMEOUT, Queryable};
+use super::queries::{QUERY_TIMEOUT, Queryable};
 use crate::error::StreamsError;
 use crate::formats::position::Position;
 use crate::processor::TaskId;

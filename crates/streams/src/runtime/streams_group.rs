@@ -2,9 +2,10 @@
 //! coordinator says.
 
 use super::StreamsConfig;
-use super::member::Told;
 use super::metadata::Hosts;
-use super::thread::{News, ThreadSetup};
+use super::news::News;
+use super::news::Told;
+use super::thread_setup::ThreadSetup;
 use super::topics::ApplicationTopics;
 use crate::error::StreamsError;
 use crate::formats::group::{AssignedPartition, AssignmentError, HostPartitions};

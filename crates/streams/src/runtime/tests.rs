@@ -1,14 +1,17 @@
 //! Threads whose brokers do not answer.
 
+use super::auxiliary_consumer::auxiliary_config;
 use super::directory::StateDirectory;
 use super::inbox::Inbox;
 use super::listeners::Listeners;
-use super::member::{StreamsAssignor, Told};
+use super::member::StreamsAssignor;
+use super::news::Told;
 use super::preparation::Preparation;
 use super::shared::Shared;
 use super::standbys::Standbys;
 use super::task_registry::TaskRegistry;
-use super::thread::{StreamThread, ThreadSetup, auxiliary_config};
+use super::thread::StreamThread;
+use super::thread_setup::ThreadSetup;
 use super::topics::ApplicationTopics;
 use super::{KafkaStreams, ProcessingGuarantee, StreamsConfig};
 use crate::dsl::{Materialized, StreamsBuilder};

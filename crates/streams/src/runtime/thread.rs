@@ -1,30 +1,22 @@
 //! A stream thread: polls, processes, commits, until it is asked to end.
 
+use super::auxiliary_consumer::{auxiliary_consumer, isolation};
 use super::clock::now_ms;
-use super::directory::StateDirectory;
-use super::inbox::{Answering, Inbox};
-use super::kafka_streams::{client_error, panic_error};
+use super::failure::{client_error, panic_error};
+use super::inbox::Answering;
 use super::lifecycle::{Lifecycle, ThreadState};
-use super::listeners::Listeners;
-use super::local_state::LocalBoard;
-use super::member::{StreamsAssignor, Told};
-use super::metadata::Hosts;
-use super::metrics::{Round, ThreadMetrics};
+use super::member::StreamsAssignor;
+use super::metrics::Round;
+use super::news::News;
 use super::output::Output;
 use super::pace::Pace;
 use super::patience::Patience;
-use super::preparation::Preparation;
-use super::process_id::ProcessId;
 use super::restore::Restorer;
-use super::shared::Shared;
 use super::streams_group::{self, GroupStatus, Verdict};
-use super::task_registry::TaskRegistry;
-use super::topics::ApplicationTopics;
+use super::thread_setup::ThreadSetup;
 use super::worker::Worker;
-use super::{GroupMembershipOperation, GroupProtocol, Pairs, ProcessingGuarantee, StreamsConfig};
+use super::{GroupMembershipOperation, GroupProtocol, ProcessingGuarantee};
 use crate::error::StreamsError;
-use crate::state::SharedRows;
-use crate::topology::Topology;
 use riverrun_client::consumer::{
     self, Assignor, Consumer, ConsumerConfig, IsolationLevel, OffsetReset, Offsets, OwnedRecord,
     RebalanceListener,
@@ -43,43 +35,6 @@ const ASKS_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How long each client may take to end, and a rebalance to let the last commit through.
 const CLOSES_WITHIN: Duration = Duration::from_secs(30);
 
-/// What a thread is started with.
-pub(super) struct ThreadSetup {
-    pub(super) index: usize,
-    /// Its name, with which the names of its clients begin.
-    pub(super) name: Arc<str>,
-    pub(super) topology: Arc<Topology>,
-    pub(super) config: Arc<StreamsConfig>,
-    pub(super) topics: Arc<ApplicationTopics>,
-    pub(super) preparation: Arc<Preparation>,
-    pub(super) directory: Arc<StateDirectory>,
-    pub(super) shared: Arc<Shared>,
-    pub(super) process_id: ProcessId,
-    /// What the global thread fills.
-    pub(super) global_rows: SharedRows,
-    pub(super) registry: Arc<TaskRegistry>,
-    pub(super) hosts: Arc<Hosts>,
-    pub(super) metrics: Arc<ThreadMetrics>,
-    pub(super) listeners: Listeners,
-    /// What other threads ask.
-    pub(super) inbox: Arc<Inbox>,
-    /// What it tells others of its tasks.
-    pub(super) board: Arc<LocalBoard>,
-}
-
-impl ThreadSetup {
-    /// Whether the thread is asked to end.
-    pub(super) fn is_ending(&self) -> bool {
-        self.shared.is_thread_ending(self.index)
-    }
-
-    /// What the caches of the thread may hold.
-    pub(super) fn cache_bytes(&self) -> usize {
-        let shares = self.shared.look(Lifecycle::count_cache_shares);
-        self.config.statestore_cache_max_bytes / shares
-    }
-}
-
 /// A stream thread.
 pub(super) struct StreamThread {
     setup: Arc<ThreadSetup>,
@@ -96,16 +51,6 @@ pub(super) struct StreamThread {
     /// When the end of all members of the group was asked for last.
     asked_for_the_end: Option<Instant>,
     news: mpsc::UnboundedReceiver<News>,
-}
-
-/// What the consumer's listener has to tell while the thread polls.
-pub(super) enum News {
-    /// By the group's leader, before partitions come and go.
-    Told(Told),
-    Assigned(Vec<TopicPartition>),
-    /// To be given up; the offsets to commit are awaited.
-    Revoked(Vec<TopicPartition>, oneshot::Sender<Offsets>),
-    Lost(Vec<TopicPartition>),
 }
 
 /// Hands rebalances over to the thread, which waits for the consumer meanwhile.
@@ -643,51 +588,6 @@ fn consumer(
     let assignor = StreamsAssignor::new(setup, news, Duration::from_millis(patience_ms));
     config.assignors = vec![Assignor::Other(Arc::new(assignor))];
     Consumer::new(config).map_err(client_error)
-}
-
-/// What of the records in transactions that are open or aborted is read: nothing under exactly-once.
-pub(super) fn isolation(streams: &StreamsConfig) -> IsolationLevel {
-    match streams.processing_guarantee {
-        ProcessingGuarantee::AtLeastOnce => IsolationLevel::ReadUncommitted,
-        ProcessingGuarantee::ExactlyOnceV2 => IsolationLevel::ReadCommitted,
-    }
-}
-
-/// A consumer without a group: it restores stores.
-pub(super) fn auxiliary_consumer(
-    streams: &StreamsConfig,
-    client_id: &str,
-    isolation: IsolationLevel,
-    overrides: &Pairs,
-) -> Result<Consumer, StreamsError> {
-    let config = auxiliary_config(streams, client_id, isolation, overrides)?;
-    Consumer::new(config).map_err(client_error)
-}
-
-/// What the application wants of all consumers is meant for members of its group as well.
-pub(super) fn auxiliary_config(
-    streams: &StreamsConfig,
-    client_id: &str,
-    isolation: IsolationLevel,
-    overrides: &Pairs,
-) -> Result<ConsumerConfig, StreamsError> {
-    let mut config = ConsumerConfig {
-        client: streams.client.clone(),
-        ..ConsumerConfig::default()
-    };
-    config
-        .client
-        .set("client.id", client_id)
-        .map_err(client_error)?;
-    config.enable_auto_commit = false;
-    config.allow_auto_create_topics = false;
-    config.max_poll_records = streams.max_poll_records;
-    config.isolation_level = isolation;
-    streams.override_consumer(&mut config, overrides)?;
-    // A position that is cut off has to be seen: rows would be missing, or stay that were deleted.
-    config.auto_offset_reset = OffsetReset::None;
-    config.group_instance_id = None;
-    Ok(config)
 }
 
 fn producer(setup: &ThreadSetup) -> Result<ProducerConfig, StreamsError> {

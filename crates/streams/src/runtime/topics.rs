@@ -1,8 +1,7 @@
 //! The topics of an application: how many partitions its inputs have, and its own topics, which are made before it
 //! starts.
 
-use super::kafka_streams::client_error;
-use super::preparation::Counts;
+use super::failure::client_error;
 use super::{GroupProtocol, StreamsConfig};
 use crate::assignor::InputTopics;
 use crate::error::StreamsError;
@@ -15,6 +14,9 @@ use riverrun_client::{Error, ErrorCode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
+
+/// How many partitions topics have.
+pub(super) type Counts = BTreeMap<Arc<str>, i32>;
 
 /// Why the topics of an application are not there.
 pub(super) enum NotMade {

@@ -3,21 +3,12 @@
 use super::sensor::Sensor;
 use super::{Phase, Registry, StoreFigures, TaskFigures, ThreadFigures, ThreadMetrics, code};
 use crate::processor::TaskId;
+use crate::runtime::RecordingLevel;
 use crate::runtime::clock::now_ms;
 use crate::state::Operation;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-
-/// `metrics.recording.level`: how much is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum RecordingLevel {
-    /// Of the instance, its threads, and what tasks have dropped.
-    #[default]
-    Info,
-    /// Of each task and node too.
-    Debug,
-}
 
 /// The name of a metric.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,13 +1,13 @@
 //! The end of tasks: those whose partitions are taken away, and all of them.
 
 use super::super::clock::now_ms;
-use super::super::kafka_streams::panic_error;
+use super::super::failure::panic_error;
 use super::super::kept::offset_sum;
-use super::super::member::Told;
 use super::Worker;
 use super::waiting::Waiting;
 use crate::error::StreamsError;
 use crate::processor::TaskId;
+use crate::runtime::news::Told;
 use crate::task::Task;
 use riverrun_client::TopicPartition;
 use std::collections::BTreeSet;

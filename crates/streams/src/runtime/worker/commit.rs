@@ -1,6 +1,6 @@
 //! What is committed together: what all tasks have produced, and how far they have come in their inputs.
 
-use super::super::kafka_streams::client_error;
+use super::super::failure::client_error;
 use super::super::kept::changelog_of;
 use super::super::output::ask_about;
 use super::super::records::committed;

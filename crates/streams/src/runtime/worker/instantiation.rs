@@ -3,12 +3,12 @@
 use super::super::clock::clock_ns;
 use super::super::directory::StateDirectory;
 use super::super::kept::changelog_of;
-use super::super::metrics::RecordingLevel;
-use super::super::preparation::Counts;
 use super::super::topics::{check_task, unknown_task};
 use super::Worker;
 use crate::error::StreamsError;
 use crate::processor::TaskId;
+use crate::runtime::RecordingLevel;
+use crate::runtime::topics::Counts;
 use crate::state::{StoreFault, TaskStorage};
 use crate::task::{Input, Task};
 use crate::topology::{BuiltTask, SourceTopics, Subtopology, Topology};
