@@ -22,7 +22,9 @@ use crate::logs::{LeadershipListener, metadata_changes, new_partitions, opening}
 use crate::net::connection_limits;
 use crate::settings::node::Node;
 use crate::settings::start_error::StartError;
-use crate::settings::told_changes::{tell_changes, tell_what_has_no_effect};
+use crate::settings::told_changes::{
+    tell_changes, tell_overruled_min_isr, tell_what_has_no_effect,
+};
 use controller::MetadataChange;
 use coordinator::group::DeletedTopic;
 use metadata::{ConfigResourceType, MetadataDelta, MetadataImage, Topic};
@@ -102,6 +104,7 @@ impl Publisher for Settings {
     fn publish_start(&self, change: &MetadataChange) -> Result<(), StartError> {
         if let Some(node) = self.0.upgrade() {
             tell_what_has_no_effect(&change.delta.after);
+            tell_overruled_min_isr(&node.node.config.values, &change.delta.after);
             reconfigure(&node, &change.delta);
         }
         Ok(())

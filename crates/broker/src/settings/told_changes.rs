@@ -1,6 +1,7 @@
 //! What the log says of changes that clients make while the server runs: to configurations, quotas,
 //! credentials and features. Secrets are not shown.
 
+use config::layers::ConfigMap;
 use config::{effect, sources};
 use controller::internal_topics::is_internal;
 use metadata::{
@@ -163,5 +164,45 @@ pub(crate) fn tell_what_has_no_effect(image: &MetadataImage) {
             true => tracing::warn!("set while the server ran: {text}"),
             false => tracing::info!("set while the server ran: {text}"),
         }
+    }
+}
+
+const MIN_INSYNC_REPLICAS: &str = "min.insync.replicas";
+
+/// Logs that the `min.insync.replicas` of the broker's `own` file has no effect, where the cluster has another one.
+pub(crate) fn tell_overruled_min_isr(own: &ConfigMap, image: &MetadataImage) {
+    let all_brokers = ConfigResource::all_brokers();
+    let of_cluster = image.configs.value(&all_brokers, MIN_INSYNC_REPLICAS);
+    if let Some(text) = overruled_min_isr(own, of_cluster) {
+        tracing::warn!("{text}");
+    }
+}
+
+/// With eligible leader replicas (KIP-966) every cluster has a default, made of the first active controller's own
+/// value. It comes before the file of a broker, as in Apache Kafka, whose brokers do not say so.
+fn overruled_min_isr(own: &ConfigMap, of_cluster: Option<&str>) -> Option<String> {
+    let (own, of_cluster) = (own.get(MIN_INSYNC_REPLICAS)?, of_cluster?);
+    (own != of_cluster).then(|| {
+        format!(
+            "{MIN_INSYNC_REPLICAS}={own} has no effect: the cluster's default is {of_cluster}; change that with \
+             `riverrun config set broker default {MIN_INSYNC_REPLICAS}={own}`"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_min_isr_that_the_cluster_overrules_is_told() {
+        let own = ConfigMap::from([(MIN_INSYNC_REPLICAS.to_owned(), "2".to_owned())]);
+        let text = overruled_min_isr(&own, Some("1")).unwrap_or_default();
+        assert!(
+            text.starts_with("min.insync.replicas=2 has no effect: the cluster's default is 1;")
+        );
+        assert_eq!(overruled_min_isr(&own, Some("2")), None);
+        assert_eq!(overruled_min_isr(&own, None), None);
+        assert_eq!(overruled_min_isr(&ConfigMap::new(), Some("1")), None);
     }
 }
