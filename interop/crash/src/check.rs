@@ -8,8 +8,7 @@ use testkit::{Client, FetchedRecord, committed_records_of, wait_until};
 
 use crate::client::{log_dirs, transaction_state, value};
 use crate::disk::Crash;
-use crate::promises::{Outcome, Partition, Presence, Promises, Record, Topic};
-use crate::workload::TRANSACTIONAL_ID;
+use crate::promises::{Outcome, Partition, Presence, Promises, Record, TRANSACTIONAL_ID, Topic};
 
 /// The name for the earliest offset, and for the end, in ListOffsets.
 const EARLIEST: i64 = -2;

@@ -26,6 +26,9 @@ pub(crate) struct Record {
     pub(crate) transaction: u64,
 }
 
+/// The one transactional id.
+pub(crate) const TRANSACTIONAL_ID: &str = "tx";
+
 /// Keys of a topic that is or was compacted.
 pub(crate) const KEYS: u64 = 5;
 

@@ -3,10 +3,11 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use model::ErrorCode;
 use rustix::io::Errno;
 
+use crate::check::ensure_online;
 use crate::control::{CREATE, FAILURES, Fault, MKDIR, OPEN, RENAME, SYNC_ALL, WRITE};
 use crate::failure::caught;
 use crate::workload::Workload;
@@ -44,6 +45,34 @@ pub(crate) const ALL: &[(&str, usize, Step)] = &[
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A sync of a slow disk.
 const SLOW_SYNC_US: u32 = 8000;
+
+impl Workload {
+    /// Goes through all steps, or those of the names, in an order that follows from the seed.
+    pub(crate) fn run(&mut self, only: &[String]) -> Result<()> {
+        let is_meant = |name: &str| only.is_empty() || only.iter().any(|one| one == name);
+        let mut steps: Vec<_> = ALL
+            .iter()
+            .filter(|(name, ..)| is_meant(name))
+            .flat_map(|(name, count, step)| std::iter::repeat_n((*name, *step), *count))
+            .collect();
+        for at in (1..steps.len()).rev() {
+            steps.swap(at, self.random.below(at + 1));
+        }
+        for (name, step) in steps {
+            self.mark(&[&"note", &name])?;
+            let started = Instant::now();
+            // A server that has ended answers nothing, and its log says why.
+            caught(|| step(self).and_then(|()| ensure_online(self.client())))
+                .with_context(|| self.log_tail())
+                .with_context(|| format!("step {name}"))?;
+            eprintln!("    {name}: {:.0?}", started.elapsed());
+        }
+        self.check_all()
+            .with_context(|| self.log_tail())
+            .context("at the end")?;
+        self.stop()
+    }
+}
 
 fn write(workload: &mut Workload) -> Result<()> {
     workload.ensure_topic("plain", 2, "")?;

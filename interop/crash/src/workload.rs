@@ -6,7 +6,7 @@
 
 use std::fmt::Display;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use interpreter::Random;
@@ -17,14 +17,9 @@ use crate::check::{Check, ensure_online};
 use crate::client::{self, Producer, batch, value};
 use crate::control::Control;
 use crate::disk::Crash;
-use crate::failure::caught;
 use crate::journal::Journal;
-use crate::promises::{Presence, Promises, Topic, mark};
+use crate::promises::{Presence, Promises, TRANSACTIONAL_ID, Topic, mark};
 use crate::server::{LOG_DIRS, Plan, Server};
-use crate::steps;
-
-/// The one transactional id.
-pub(crate) const TRANSACTIONAL_ID: &str = "tx";
 
 /// The workload and the server that it talks to.
 #[derive(Debug)]
@@ -76,32 +71,6 @@ impl Workload {
         Ok(workload)
     }
 
-    /// Goes through all steps, or those of the names, in an order that follows from the seed.
-    pub(crate) fn run(&mut self, only: &[String]) -> Result<()> {
-        let is_meant = |name: &str| only.is_empty() || only.iter().any(|one| one == name);
-        let mut steps: Vec<_> = steps::ALL
-            .iter()
-            .filter(|(name, ..)| is_meant(name))
-            .flat_map(|(name, count, step)| std::iter::repeat_n((*name, *step), *count))
-            .collect();
-        for at in (1..steps.len()).rev() {
-            steps.swap(at, self.random.below(at + 1));
-        }
-        for (name, step) in steps {
-            self.mark(&[&"note", &name])?;
-            let started = Instant::now();
-            // A server that has ended answers nothing, and its log says why.
-            caught(|| step(self).and_then(|()| ensure_online(self.client())))
-                .with_context(|| self.log_tail())
-                .with_context(|| format!("step {name}"))?;
-            eprintln!("    {name}: {:.0?}", started.elapsed());
-        }
-        self.check_all()
-            .with_context(|| self.log_tail())
-            .context("at the end")?;
-        self.stop()
-    }
-
     /// Everything that was promised is there, in the server as it runs.
     pub(crate) fn check_all(&mut self) -> Result<()> {
         let promises = self.promises.clone();
@@ -131,7 +100,7 @@ impl Workload {
         Ok(error == ErrorCode::None)
     }
 
-    fn log_tail(&self) -> String {
+    pub(crate) fn log_tail(&self) -> String {
         self.server
             .as_ref()
             .map_or_else(String::new, Server::log_tail)
@@ -152,7 +121,7 @@ impl Workload {
         Ok(())
     }
 
-    fn stop(&mut self) -> Result<()> {
+    pub(crate) fn stop(&mut self) -> Result<()> {
         // What a failed directory holds is not synced by a stop.
         let is_whole = ensure_online(self.client()).is_ok();
         self.client = None;

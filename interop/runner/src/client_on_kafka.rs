@@ -3,9 +3,9 @@
 
 use anyhow::Result;
 
+use super::program_suite::{client_command, run_program};
 use super::run::Run;
-use super::server::Against;
-use super::suite::{FAST_GROUPS, client_command, run_program};
+use super::server::{Against, FAST_GROUPS};
 
 const SUITE: &str = "client-on-kafka";
 

@@ -13,8 +13,7 @@ use codegen::{Message, Schema};
 use interpreter::{Codec, Random, encode, random_message};
 
 use super::oracle::{Oracle, from_hex, hex};
-use super::run::Run;
-use super::suite::Check;
+use super::run::{Check, Run};
 
 macro_rules! wire_codecs {
     ($($message:ident)*) => { &[$(interpreter::codec!($message in wire::messages)),*] };

@@ -5,7 +5,7 @@
 //!      │
 //!   run.rs ──── python.rs go.rs            install a language's programs (Java: the crate `harness`)
 //!      │   └─── server.rs                  riverrun or Apache Kafka, started and stopped
-//!   program.rs                             one program's scenarios, each within its limit
+//!   program_suite.rs ── program.rs         one program's scenarios, each within its limit
 //!      │
 //!   report.rs                              one line each, counts at the end
 //! ```
@@ -14,9 +14,7 @@
 #![expect(clippy::print_stdout, reason = "a command's result is what it prints")]
 
 mod application;
-mod campaign;
 mod client_on_kafka;
-mod clock;
 mod clusters;
 mod codec;
 mod commands;
@@ -27,13 +25,13 @@ mod diff;
 mod exceptions;
 mod go;
 mod handover;
-mod kafka_crash;
 mod kafka_tests;
 mod kgo;
 mod mirror;
 mod options;
 mod oracle;
 mod program;
+mod program_suite;
 mod python;
 mod report;
 mod run;

@@ -20,6 +20,9 @@ use harness::process::output_within;
 /// Time for one program that is no list of scenarios.
 const PROGRAM_LIMIT: Duration = Duration::from_secs(120);
 
+/// A scenario by name, and the function that is it.
+pub(crate) type Check = (&'static str, fn(&mut Run) -> Result<()>);
+
 /// One run.
 #[derive(Debug)]
 pub(crate) struct Run {

@@ -14,9 +14,8 @@ use riverrun_client::consumer::OwnedRecord;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::run::Run;
-use super::server::Server;
+use super::server::{FAST_GROUPS, Server};
 use super::streams_topics::{NewRecord, Topics};
-use super::suite::FAST_GROUPS;
 
 const SUITE: &str = "streams-exactly-once";
 /// How long instances are killed and stopped, in the short form and in the long one.

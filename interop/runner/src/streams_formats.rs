@@ -15,8 +15,7 @@ use model::varint::read_varint;
 use riverrun_streams::formats::raw;
 
 use super::oracle::{Oracle, hex};
-use super::run::Run;
-use super::suite::Check;
+use super::run::{Check, Run};
 use sample::{Format, Sample, text_of_headers};
 use samples::FORMATS;
 

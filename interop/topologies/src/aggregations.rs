@@ -1,17 +1,15 @@
 //! Topologies of tables and aggregations.
 
 use crate::Topologies;
-use crate::streams::{Stream, stream};
+use crate::inputs::{Stream, Table, stream, table};
 use riverrun_streams::dsl::{
-    BufferConfig, Grouped, KTable, Materialized, Named, SessionWindows, SlidingWindows,
-    StreamsBuilder, Suppressed, TimeWindows,
+    BufferConfig, Grouped, Materialized, Named, SessionWindows, SlidingWindows, StreamsBuilder,
+    Suppressed, TimeWindows,
 };
 use riverrun_streams::serde::DefaultSerde;
 use riverrun_streams::topology::Consumed;
 
 const MINUTE_MS: i64 = 60_000;
-
-type Table = KTable<String, String>;
 
 pub(crate) fn add(all: &Topologies) {
     add_tables(all);
@@ -21,10 +19,6 @@ pub(crate) fn add(all: &Topologies) {
     add_cogroup(all);
     add_suppressed(all);
     add_optimized(all);
-}
-
-pub(crate) fn table(builder: &StreamsBuilder, topic: &str) -> Table {
-    builder.table(topic)
 }
 
 fn kept<K: DefaultSerde, V: DefaultSerde>() -> Materialized<K, V> {

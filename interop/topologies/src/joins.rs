@@ -1,8 +1,7 @@
 //! Topologies of joins.
 
 use crate::Topologies;
-use crate::aggregations::table;
-use crate::streams::{Stream, stream};
+use crate::inputs::{Stream, stream, table};
 use riverrun_streams::dsl::{
     GlobalKTable, JoinWindows, Materialized, StreamJoined, StreamsBuilder, TableJoined,
 };

@@ -10,6 +10,7 @@
 )]
 
 mod aggregations;
+mod inputs;
 mod joins;
 mod nodes;
 mod streams;

@@ -1,14 +1,12 @@
 //! Topologies of streams, without tables.
 
 use crate::Topologies;
-use crate::aggregations::table;
+use crate::inputs::{Stream, stream, table};
 use crate::nodes::{Fill, Nothing, store};
-use riverrun_streams::dsl::{Branched, KStream, Printed, Repartitioned, StreamsBuilder};
+use riverrun_streams::dsl::{Branched, Printed, Repartitioned, StreamsBuilder};
 use riverrun_streams::record::RecordContext;
 use riverrun_streams::topology::{AutoOffsetReset, Consumed, Produced};
 use std::sync::Arc;
-
-pub(crate) type Stream = KStream<String, String>;
 
 pub(crate) fn add(all: &Topologies) {
     add_operators(all);
@@ -19,10 +17,6 @@ pub(crate) fn add(all: &Topologies) {
     add_unlike_sources(all);
     add_merges(all);
     add_repartitions(all);
-}
-
-pub(crate) fn stream(builder: &StreamsBuilder, topic: &str) -> Stream {
-    builder.stream(topic)
 }
 
 /// A record's topic is its key.

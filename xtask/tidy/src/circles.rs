@@ -6,17 +6,10 @@ use super::uses::paths;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Folders whose files do name each other in circles.
-const KNOWN: [&str; 10] = [
-    "benches/runner/src/brokers",
+const KNOWN: [&str; 3] = [
     "crates/record/src",
     "crates/replication/src",
     "crates/storage/src",
-    "interop/crash/src",
-    "interop/runner/src",
-    "interop/runner/src/controller",
-    "interop/runner/src/diff",
-    "interop/runner/src/kafka_tests",
-    "interop/topologies/src",
 ];
 
 /// How often a name is followed that one file shows of another.

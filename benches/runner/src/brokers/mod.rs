@@ -32,6 +32,7 @@ mod report;
 mod round;
 mod scenario;
 mod streams;
+mod streams_workload;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::peer::Kind;
 use super::scenario::{SCENARIOS, Scenario};
-use super::streams;
+use super::streams_workload;
 
 /// What the command line asks for.
 #[derive(Args, Clone, Debug)]
@@ -78,7 +78,7 @@ impl Options {
             for scenario in &SCENARIOS {
                 println!("{:22} {}", scenario.name, scenario.about);
             }
-            streams::list();
+            streams_workload::list();
             return Ok(None);
         }
         self.names.append(&mut self.more_names);
@@ -94,14 +94,14 @@ impl Options {
             self.record_count() >= 4 && self.key_count() > 0,
             "--records needs at least 4, --keys at least 1"
         );
-        let is_of_streams = |name: &String| streams::knows(name);
+        let is_of_streams = |name: &String| streams_workload::knows(name);
         ensure!(
             self.is_of_streams() || !self.names.iter().any(is_of_streams),
             "the scenarios of `streams` are run by themselves"
         );
         for name in &self.names {
             let known = SCENARIOS.iter().any(|scenario| scenario.is_called(name));
-            let known = known || streams::knows(name);
+            let known = known || streams_workload::knows(name);
             ensure!(known, "no scenario `{name}`; --list names them");
         }
         Ok(Some(self))
@@ -130,7 +130,7 @@ impl Options {
 
     /// Whether only scenarios of `streams` are named.
     pub(super) fn is_of_streams(&self) -> bool {
-        !self.names.is_empty() && self.names.iter().all(|name| streams::knows(name))
+        !self.names.is_empty() && self.names.iter().all(|name| streams_workload::knows(name))
     }
 
     /// Whether one of the names is what is meant.

@@ -18,12 +18,11 @@ use metadata::{BatchContentError, MetadataRecord, Provenance, read_metadata_reco
 use model::Reader;
 use record::Batches;
 
-use super::wire::{Answer, Asked, answer_of, asked};
+use super::wire::{Answer, Asked, CLUSTER_ID, answer_of, asked};
 
 const START_LIMIT: Duration = Duration::from_secs(60);
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-pub(super) const CLUSTER_ID: &str = "cmhvdGhhcmJvdXJyaXZlcg";
 
 /// What Kafka has written since the log was read last.
 #[derive(Debug, Default)]

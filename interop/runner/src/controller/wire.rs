@@ -26,6 +26,9 @@ use ::wire::messages::{
 use anyhow::{Result, anyhow, bail};
 use model::{ErrorCode, Message};
 
+/// The cluster of both controllers.
+pub(super) const CLUSTER_ID: &str = "cmhvdGhhcmJvdXJyaXZlcg";
+
 const TIMEOUT_MS: i32 = 20_000;
 
 /// What was answered: a line for each thing that the request names, and one for the whole.
@@ -97,7 +100,7 @@ fn register_broker(request: &RegisterBroker) -> Asked {
     });
     let message = BrokerRegistrationRequest {
         broker_id: one.broker_id,
-        cluster_id: super::kafka::CLUSTER_ID,
+        cluster_id: CLUSTER_ID,
         incarnation_id: one.incarnation_id,
         listeners: listeners.collect(),
         features: features.collect(),

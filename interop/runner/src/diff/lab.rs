@@ -13,7 +13,7 @@ use wire::{ApiKey, RequestHeader, ResponseHeader};
 
 use super::body::{body, fit};
 use super::difference::Exceptions;
-use super::session::leaf;
+use super::leaf::leaf;
 use super::side::{ANSWER_LIMIT, Outcome, Side};
 
 /// The reason of [`Lab::read`] when no answer has come.

@@ -26,6 +26,7 @@ mod fetch;
 mod frames;
 mod groups;
 mod lab;
+mod leaf;
 mod names;
 mod normal;
 mod offsets;
@@ -36,6 +37,7 @@ mod side;
 mod streams_groups;
 mod topics;
 mod transactions;
+mod whole_topic;
 
 use std::collections::{BTreeMap, BTreeSet};
 

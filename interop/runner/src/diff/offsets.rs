@@ -5,10 +5,10 @@ use wire::ApiKey;
 
 use super::batches::{Batch, TIMESTAMP};
 use super::body::body;
-use super::fetch::read_all;
 use super::produce::produce;
 use super::session::{Session, Stop};
 use super::topics::create;
+use super::whole_topic::read_all;
 
 /// Questions for offsets, with records deleted now and then.
 pub(super) fn sequence(session: &mut Session<'_>) -> Result<(), Stop> {

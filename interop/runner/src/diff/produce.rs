@@ -7,9 +7,9 @@ use wire::ApiKey;
 
 use super::batches::{self, Batch, TIMESTAMP};
 use super::body::body;
-use super::fetch::read_all;
 use super::session::{Session, Stop, value};
 use super::topics::{Topic, UNKNOWN_ID, create};
+use super::whole_topic::read_all;
 
 const DAY_MS: i64 = 86_400_000;
 

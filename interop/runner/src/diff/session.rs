@@ -509,10 +509,3 @@ pub(super) fn integer(answer: &Struct, field: &str) -> i64 {
 pub(super) fn value(answer: &Struct, field: &str) -> Value {
     answer.field(field).cloned().unwrap_or(Value::Null)
 }
-
-/// The leaf at the end of a path such as `Topics[0].TopicId`; null when there is none.
-pub(super) fn leaf(answer: &Struct, path: &str) -> Value {
-    let leaves = answer.leaves();
-    let found = leaves.iter().find(|(known, _)| known == path);
-    found.map_or(Value::Null, |(_, value)| (*value).clone())
-}

@@ -5,8 +5,9 @@ use wire::ApiKey;
 
 use super::batches::Batch;
 use super::body::body;
+use super::leaf::leaf;
 use super::produce::produce;
-use super::session::{Session, Stop, integer, leaf};
+use super::session::{Session, Stop, integer};
 use super::topics::{Topic, create};
 
 /// Member ids are uuids in the text form of Kafka.

@@ -4,7 +4,8 @@ use interpreter::{Random, Value};
 use wire::ApiKey;
 
 use super::body::body;
-use super::session::{Session, Stop, leaf};
+use super::leaf::leaf;
+use super::session::{Session, Stop};
 
 /// A topic that exists on both sides.
 #[derive(Clone, Debug)]

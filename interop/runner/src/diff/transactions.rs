@@ -5,10 +5,11 @@ use wire::ApiKey;
 
 use super::batches::Batch;
 use super::body::body;
-use super::fetch::read_all;
+use super::leaf::leaf;
 use super::produce::request;
-use super::session::{Session, Stop, integer, leaf, value};
+use super::session::{Session, Stop, integer, value};
 use super::topics::{Topic, create};
+use super::whole_topic::read_all;
 
 /// A transactional producer.
 struct Producer {

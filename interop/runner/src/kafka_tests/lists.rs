@@ -234,7 +234,7 @@ fn lines(run: &Run, name: &str) -> Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::outcome::judge;
+    use super::super::judgement::judge;
     use super::*;
 
     fn outcome(kind: Kind, test: &str, reason: &str) -> Outcome {

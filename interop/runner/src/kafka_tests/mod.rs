@@ -5,13 +5,14 @@
 //!      │
 //!   machine.rs ── a Java virtual machine that runs classes of tests, one after the other
 //!      │
-//!   outcome.rs ── what became of each test, and of a class
+//!   outcome.rs ── what became of each test; judgement.rs ── and of a class
 //! ```
 //!
 //! A scenario is a class. Kafka's test framework asks two classes for its clusters; ours stand before
 //! them on the class path and start riverrun (`interop/kafka-tests/src`), or behind them with `--against
 //! kafka`, and then Kafka's start Kafka.
 
+mod judgement;
 mod lists;
 mod machine;
 mod outcome;
@@ -69,7 +70,7 @@ pub(crate) fn run(run: &mut Run) -> Result<()> {
             Ok(outcomes) => {
                 total.add(outcomes, &lists);
                 outcome::append(&dir.join("outcomes.txt"), outcomes)?;
-                outcome::judge(class, outcomes, &lists, is_kafka)
+                judgement::judge(class, outcomes, &lists, is_kafka)
             }
             Err(error) => Err(anyhow::anyhow!("{error:#}")),
         };

@@ -1,12 +1,10 @@
-//! What became of a test, as the virtual machine says it in a line, and of a class of them.
+//! What became of a test, as the virtual machine says it in a line.
 
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
 
-use anyhow::{Result, bail};
-
-use super::lists::{Class, Lists};
+use anyhow::Result;
 
 /// What became of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,50 +79,5 @@ pub(super) fn append(path: &Path, outcomes: &[Outcome]) -> Result<()> {
     }
     let mut file = File::options().create(true).append(true).open(path)?;
     file.write_all(text.as_bytes())?;
-    Ok(())
-}
-
-/// Whether a class is as the lists say: what failed and what skipped itself is on them, and as many
-/// tests passed as it has.
-pub(super) fn judge(
-    class: &Class,
-    outcomes: &[Outcome],
-    lists: &Lists,
-    is_kafka: bool,
-) -> Result<()> {
-    let mut reasons = Vec::new();
-    for outcome in outcomes {
-        let is_listed = match outcome.kind {
-            Kind::Failed => lists.failure(&outcome.test).is_some(),
-            Kind::Skipped => is_kafka || lists.skip(&outcome.reason).is_some(),
-            Kind::Passed => true,
-        };
-        if !is_listed {
-            let verb = match outcome.kind {
-                Kind::Skipped => "skips itself",
-                _ => "failed",
-            };
-            let (test, display) = (&outcome.test, &outcome.display);
-            let reason = outcome.reason.replace('\n', "\n    ");
-            reasons.push(format!("{test} ({display}) {verb}:\n    {reason}"));
-        }
-    }
-    let passed = outcomes
-        .iter()
-        .filter(|one| match one.kind {
-            Kind::Passed => true,
-            Kind::Failed => lists.also_passes(&one.test),
-            Kind::Skipped => false,
-        })
-        .count();
-    if reasons.is_empty() && !is_kafka && class.method.is_none() && passed < class.passed_min {
-        reasons.push(format!(
-            "{passed} tests passed or may fail, of the {} that classes.txt knows",
-            class.passed_min
-        ));
-    }
-    if !reasons.is_empty() {
-        bail!("{}", reasons.join("\n"));
-    }
     Ok(())
 }

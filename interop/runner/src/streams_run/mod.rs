@@ -22,9 +22,8 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::application::Application;
 use super::run::Run;
-use super::server::Server;
+use super::server::{FAST_GROUPS, Server};
 use super::streams_topics::{Group, Topics};
-use super::suite::FAST_GROUPS;
 use difference::{Depth, compare};
 use feed::Feed;
 

@@ -11,8 +11,8 @@ use harness::java::Java;
 use harness::process::{Step, Watched};
 
 use super::super::peer::{cpu_seconds_of, memory_mb_of};
+use super::super::streams_workload::{Amount, Workload};
 use super::Side;
-use super::workload::{Amount, Workload};
 
 /// The longest run of an application.
 const LIMIT: Duration = Duration::from_secs(1800);

@@ -1,7 +1,7 @@
 //! `cargo xtask bench macro streams`: applications of `riverrun-streams` and of Kafka Streams, against one broker.
 //!
 //! ```text
-//!   workload.rs ── what is measured, and the goals
+//!   ../streams_workload.rs ── what is measured, and the goals
 //!      │
 //!   application.rs ── one application of either side, from its start until it is closed
 //!      │
@@ -13,7 +13,6 @@
 
 mod application;
 mod report;
-mod workload;
 
 use std::fs;
 use std::path::Path;
@@ -28,10 +27,10 @@ use super::Scratch;
 use super::options::Options;
 use super::peer::{Kind, Plan, Running};
 use super::programs::Programs;
+use super::streams_workload::{Amount, PARTITIONS, WORKLOADS, Workload};
 use crate::machine::Machine;
 use application::{Applications, Cost};
 use report::Report;
-use workload::{Amount, PARTITIONS, WORKLOADS, Workload};
 
 /// Whose application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,22 +56,14 @@ struct Measured {
     kafka: Vec<Cost>,
 }
 
-/// Names the workloads.
-pub(super) fn list() {
-    for workload in &WORKLOADS {
-        println!("{:26} {}", workload.name, workload.about);
-    }
-}
-
-/// Whether a name of the command line is one of these.
-pub(super) fn knows(name: &str) -> bool {
-    WORKLOADS.iter().any(|workload| workload.is_called(name))
-}
-
 /// Measures the workloads that are named.
 pub(super) fn run(options: &Options) -> Result<()> {
     let root = workspace_root();
-    let amount = Amount::of(options);
+    let amount = Amount::new(
+        options.record_count(),
+        options.key_count(),
+        (options.restore_gb() * 1e9) as u64,
+    );
     let programs = Programs::of_riverrun(root, options.binary.as_deref())?;
     let applications = Applications {
         streamsbench: harness::build(root, "streamsbench", "release")?,

@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::{Value, json};
 
+use super::super::streams_workload::{Amount, PARTITIONS, WORDS, Workload};
 use super::application::Cost;
-use super::workload::{Amount, PARTITIONS, WORDS, Workload};
 use super::{Measured, Side};
 use crate::machine::Machine;
 use crate::statistics::Estimate;

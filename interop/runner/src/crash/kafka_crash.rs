@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::crash::SUITE;
-use super::run::Run;
-use super::server::{Against, Server, ServerPlan};
+use super::SUITE;
+use crate::run::Run;
+use crate::server::{Against, Server, ServerPlan};
 
 const TOPIC: &str = "compacted";
 /// Each round of records has all of these keys, and more than a segment's bytes.

@@ -1,6 +1,4 @@
-//! What is measured: the workloads, how much of each, and the goals.
-
-use super::super::options::Options;
+//! What is measured of streams applications: the workloads, how much of each, and the goals.
 
 /// Partitions of every topic, so tasks of every application.
 pub(super) const PARTITIONS: u64 = 4;
@@ -72,6 +70,18 @@ pub(super) const WORKLOADS: [Workload; 5] = [
     },
 ];
 
+/// Names the workloads.
+pub(super) fn list() {
+    for workload in &WORKLOADS {
+        println!("{:26} {}", workload.name, workload.about);
+    }
+}
+
+/// Whether a name of the command line is one of these.
+pub(super) fn knows(name: &str) -> bool {
+    WORKLOADS.iter().any(|workload| workload.is_called(name))
+}
+
 impl Workload {
     /// Whether a name of the command line means this one.
     pub(super) fn is_called(&self, name: &str) -> bool {
@@ -93,11 +103,12 @@ pub(super) struct Amount {
 }
 
 impl Amount {
-    pub(super) fn of(options: &Options) -> Self {
+    /// So many records and keys of the topics that are made, and so many bytes of a store that is restored.
+    pub(super) fn new(record_count: u64, key_count: u64, restored_bytes: u64) -> Self {
         Self {
-            record_count: options.record_count(),
-            key_count: options.key_count(),
-            restored_bytes: (options.restore_gb() * 1e9) as u64,
+            record_count,
+            key_count,
+            restored_bytes,
             value_bytes: 200,
         }
     }

@@ -9,10 +9,10 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::application::Application;
-use super::crash::SUITE;
-use super::run::Run;
-use super::server::{Against, Server, ServerPlan};
+use super::SUITE;
+use crate::application::Application;
+use crate::run::Run;
+use crate::server::{Against, Server, ServerPlan};
 use harness::process::run_quietly;
 
 const HOUR_MS: i64 = 3_600_000;

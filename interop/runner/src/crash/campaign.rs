@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use interpreter::Random;
 
-use super::application::Application;
-use super::crash::SUITE;
-use super::run::Run;
-use super::server::{Against, Server, ServerPlan};
+use super::SUITE;
+use crate::application::Application;
+use crate::run::Run;
+use crate::server::{Against, Server, ServerPlan};
 
 /// Kills, if `--count` does not tell.
 const KILLS: usize = 12;

@@ -3,6 +3,10 @@
 //! nothing of that may be missing afterwards, repeated or out of order. `crash/disk` crashes the
 //! machine as well, in a model of its disk.
 
+mod campaign;
+mod clock;
+mod kafka_crash;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -11,14 +15,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::campaign;
-use super::clock;
-use super::kafka_crash;
-use super::run::Run;
-use super::server::{Against, Server};
+use crate::run::Run;
+use crate::server::{Against, Server};
 use harness::process::output_within;
 
-pub(crate) const SUITE: &str = "crash";
+const SUITE: &str = "crash";
 
 /// Lines the producer must add before the next blow.
 const LINES_BETWEEN: usize = 20_000;
