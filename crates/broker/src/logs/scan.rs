@@ -173,7 +173,7 @@ pub(crate) fn set_aside(
     tracing::warn!(
         directory = %path.display(),
         renamed = name,
-        "the cluster does not know this partition: its directory is set aside"
+        "this is the log of no partition of this broker: its directory is set aside"
     );
     RealDisk
         .rename(path, &path.with_file_name(name))
