@@ -7,8 +7,9 @@ use crate::context::ControllerContext;
 use crate::decision::{ApiError, Decision, PartitionResults};
 use crate::partition_update::{Election, PartitionUpdate};
 use crate::topic_values::TopicValues;
+use crate::words_of_answer::WordsOfAnswer;
 use metadata::{MetadataImage, MetadataRecord, Partition, PartitionChange, Topic};
-use model::{BrokerId, ErrorCode, TopicPartition};
+use model::{BrokerId, ErrorCode};
 use std::collections::BTreeSet;
 
 /// What kind of leader is wanted; the numbers are those of ElectLeaders.
@@ -59,17 +60,20 @@ pub fn elect_leaders(
     let elections = Elections::new(image, context);
     let mut records = Vec::new();
     let mut changed = BTreeSet::new();
+    let mut words = WordsOfAnswer::default();
     let mut elect = |topic: &str, partition: i32| {
-        let at = TopicPartition::new(topic, partition);
-        let elected = elections.elect_by_name(&at, election);
-        let result = elected.and_then(|change| match changed.insert(at) {
-            true => {
-                records.push(MetadataRecord::PartitionChange(change));
-                Ok(())
-            }
-            false => Err(ApiError::with_default_message(ErrorCode::ElectionNotNeeded)),
-        });
-        (partition, result)
+        let elected = elections.elect_by_name(topic, partition, election);
+        let result =
+            elected.and_then(
+                |change| match changed.insert((change.topic_id, partition)) {
+                    true => {
+                        records.push(MetadataRecord::PartitionChange(change));
+                        Ok(())
+                    }
+                    false => Err(ApiError::with_default_message(ErrorCode::ElectionNotNeeded)),
+                },
+            );
+        (partition, result.map_err(|error| words.keep(error)))
     };
     let results = match topics {
         Some(topics) => topics
@@ -143,19 +147,20 @@ impl<'a> Elections<'a> {
 
     fn elect_by_name(
         &self,
-        at: &TopicPartition,
+        name: &str,
+        id: i32,
         election: ElectionType,
     ) -> Result<PartitionChange, ApiError> {
         let unknown = |words| ApiError::new(ErrorCode::UnknownTopicOrPartition, words);
         let topic = self
             .image
             .topics
-            .by_name(&at.topic)
-            .ok_or_else(|| unknown(format!("No such topic as {}", at.topic)))?;
+            .by_name(name)
+            .ok_or_else(|| unknown(format!("No such topic as {name}")))?;
         let partition = topic
-            .partition(at.partition)
-            .ok_or_else(|| unknown(format!("No such partition as {at}")))?;
-        self.elect(topic, at.partition, partition, election)
+            .partition(id)
+            .ok_or_else(|| unknown(format!("No such partition as {name}-{id}")))?;
+        self.elect(topic, id, partition, election)
     }
 
     fn elect(

@@ -51,6 +51,7 @@ mod assignment;
 mod last_word;
 mod placement;
 mod registration_size;
+mod words_of_answer;
 
 pub mod alter_configs;
 pub mod create_partitions;

@@ -15,6 +15,7 @@ use crate::decision::{ApiError, Decision, PartitionResults};
 use crate::last_word::last_words;
 use crate::partition_update::{Election, PartitionUpdate};
 use crate::topic_values::TopicValues;
+use crate::words_of_answer::WordsOfAnswer;
 use metadata::{MetadataImage, MetadataRecord, Partition, PartitionChange, Topic};
 use model::{BrokerId, ErrorCode};
 use std::collections::BTreeSet;
@@ -51,12 +52,14 @@ pub fn reassign_partitions(
         values: TopicValues::new(image, context),
         allows_other_counts,
     };
+    let mut words = WordsOfAnswer::default();
     let changes = topics
         .iter()
         .map(|TopicReassignment { topic, partitions }| {
-            let partitions = partitions.iter();
-            let changes = partitions
-                .map(|(id, replicas)| reassignments.change(topic, *id, replicas.as_deref()));
+            let changes = partitions.iter().map(|(id, replicas)| {
+                let change = reassignments.change(topic, *id, replicas.as_deref());
+                change.map_err(|error| words.keep(error))
+            });
             changes.collect::<Vec<_>>()
         });
     let changes: Vec<_> = changes.collect();

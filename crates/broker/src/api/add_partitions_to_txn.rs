@@ -103,6 +103,13 @@ async fn ask<'f>(
     for (name, indexes) in named.iter().filter(|(_, indexes)| !indexes.is_empty()) {
         each_once.entry(name).or_default().extend(indexes);
     }
+    if let Some(refused) = unknown_partitions(&broker.node.image(), &each_once) {
+        return VerifiedPartitions {
+            named,
+            each_once,
+            outcome: Outcome::Refused(refused),
+        };
+    }
     let partitions = each_once.iter().flat_map(|(topic, indexes)| {
         let indexes = indexes.iter();
         indexes.map(|index| TopicPartition::new(*topic, *index))
@@ -118,12 +125,9 @@ async fn ask<'f>(
         client_transaction_version: if version >= BROKER_VERSION { 2 } else { 0 },
     };
     let transactions = &broker.coordinators.transactions;
-    let outcome = match unknown_partitions(&broker.node.image(), &partitions) {
-        Some(refused) => Outcome::Refused(refused),
-        None if transaction.verify_only => {
-            Outcome::Verified(transactions.begin_to_verify(&request).await)
-        }
-        None => Outcome::Added(transactions.begin_to_add(&request).await),
+    let outcome = match transaction.verify_only {
+        true => Outcome::Verified(transactions.begin_to_verify(&request).await),
+        false => Outcome::Added(transactions.begin_to_add(&request).await),
     };
     VerifiedPartitions {
         named,
@@ -187,19 +191,21 @@ fn topic_result<'f>(
     }
 }
 
-/// The outcomes when a partition does not exist: nothing is added then.
+/// The outcomes when a partition does not exist: nothing is added then, and none of them gets a copy of its topic's
+/// name, which may be as long as the request.
 fn unknown_partitions(
     image: &MetadataImage,
-    partitions: &[TopicPartition],
+    partitions: &BTreeMap<&str, BTreeSet<i32>>,
 ) -> Option<Vec<ErrorCode>> {
-    let exists = |one: &TopicPartition| {
-        let topic = image.topics.by_name(&one.topic);
-        topic.is_some_and(|topic| topic.partition(one.partition).is_some())
-    };
-    let all_exist = partitions.iter().all(exists);
-    let refusals = partitions.iter().map(|one| match exists(one) {
-        true => ErrorCode::OperationNotAttempted,
-        false => ErrorCode::UnknownTopicOrPartition,
-    });
-    (!all_exist).then(|| refusals.collect())
+    let mut outcomes = Vec::new();
+    for (name, indexes) in partitions {
+        let topic = image.topics.by_name(name);
+        let exists = |index: &i32| topic.is_some_and(|topic| topic.partition(*index).is_some());
+        outcomes.extend(indexes.iter().map(|index| match exists(index) {
+            true => ErrorCode::OperationNotAttempted,
+            false => ErrorCode::UnknownTopicOrPartition,
+        }));
+    }
+    let is_refused = outcomes.contains(&ErrorCode::UnknownTopicOrPartition);
+    is_refused.then_some(outcomes)
 }

@@ -14,7 +14,7 @@
 //! - Consumers of version 11 and later may read from a follower, and are told of one in their rack (KIP-392).
 //! - Ignored on purpose: `ClusterId`, and the high watermark of version 18, which concerns the metadata log.
 
-use self::asked::{asked, asked_once, forgotten, has_session, limits, owned};
+use self::asked::{OwnedTopics, asked, asked_once, forgotten, has_session, limits};
 use self::outcome::{FetchOutcome, answer, leaders_of};
 use self::part::Part;
 use self::waiting::{Waiting, places};
@@ -145,13 +145,9 @@ pub(crate) async fn serve(
             }
             Err(error) => return refuse(error, out),
         },
-        FetchContext::Sessionless | FetchContext::Full => asked_once(&message, request.version)
-            .into_iter()
-            .zip(0..)
-            .map(|((topic, index, request), at)| {
-                Part::new(broker, owned(topic), index, request, PartitionSlot(at))
-            })
-            .collect(),
+        FetchContext::Sessionless | FetchContext::Full => {
+            asked_parts(broker, &message, request.version)
+        }
     };
     read_or_wait(broker, &context, &mut parts, &mut limits, turn).await;
     report_failures(broker, &parts);
@@ -176,6 +172,17 @@ pub(crate) async fn serve(
     };
     answer(request, &told, out);
     Ok(Served::Answered)
+}
+
+/// The partitions that a request names.
+fn asked_parts(broker: &Broker, message: &FetchRequest<'_>, version: i16) -> Vec<Part> {
+    let mut topics = OwnedTopics::default();
+    let asked = asked_once(message, version).into_iter().zip(0..);
+    let parts = asked.map(|((topic, index, request), at)| {
+        let topic = topics.owned(topic);
+        Part::new(broker, topic, index, request, PartitionSlot(at))
+    });
+    parts.collect()
 }
 
 /// The partition as it is hosted at the moment.

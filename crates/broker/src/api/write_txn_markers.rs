@@ -14,13 +14,18 @@ use crate::net::ResponseBuffer;
 use coordinator::runtime::TransactionMarker;
 use model::{DecodeError, ErrorCode, ProducerEpoch, ProducerId, TopicPartition};
 use std::collections::{BTreeMap, BTreeSet};
+use wire::messages::write_txn_markers_request::WritableTxnMarker;
 use wire::messages::write_txn_markers_response::{
     WritableTxnMarkerPartitionResult, WritableTxnMarkerResult, WritableTxnMarkerTopicResult,
 };
 use wire::messages::{WriteTxnMarkersRequest, WriteTxnMarkersResponse};
 
 /// The errors of a producer's partitions, by topic.
-type Outcomes = BTreeMap<String, BTreeMap<i32, ErrorCode>>;
+type Outcomes<'f> = BTreeMap<&'f str, BTreeMap<i32, ErrorCode>>;
+
+/// A partition that a marker is for, and why it cannot be had if it cannot. Its topic's name may be as long as the
+/// request, and is not copied for it.
+type Named<'f> = (&'f str, i32, Result<(), ErrorCode>);
 
 pub(crate) async fn serve(
     broker: &Broker,
@@ -36,43 +41,43 @@ pub(crate) async fn serve(
             coordinator_epoch: asked.coordinator_epoch,
             is_commit: asked.transaction_result,
         };
-        // Named again or not, a partition gets the marker once.
-        let mut named = BTreeSet::new();
-        let mut partitions = Vec::new();
-        for topic in asked.topics.iter() {
-            for index in topic.partition_indexes.iter() {
-                if named.insert((topic.name, index)) {
-                    partitions.push(TopicPartition::new(topic.name, index));
-                }
-            }
-        }
-        if partitions.is_empty() {
+        let named = named_once(broker, &asked);
+        if named.is_empty() {
             continue;
         }
         let version = i16::from(asked.transaction_version);
         let written = match is_of_a_producer(&marker, version) {
-            true => Some(
-                broker
-                    .coordinators
-                    .begin_transaction_markers(marker, &partitions, version)
-                    .await,
-            ),
+            true => {
+                let found = named.iter().filter(|(.., found)| found.is_ok());
+                let found = found.map(|(topic, index, _)| TopicPartition::new(*topic, *index));
+                let found: Vec<_> = found.collect();
+                let coordinators = &broker.coordinators;
+                let begun = coordinators.begin_transaction_markers(marker, &found, version);
+                Some(begun.await)
+            }
             false => None,
         };
-        begun.push((asked.producer_id, partitions, written));
+        begun.push((asked.producer_id, named, written));
     }
     // All of them are appended before the first is waited for.
-    let mut by_producer: BTreeMap<i64, Outcomes> = BTreeMap::new();
-    for (producer_id, partitions, written) in begun {
+    let mut by_producer: BTreeMap<i64, Outcomes<'_>> = BTreeMap::new();
+    for (producer_id, named, written) in begun {
         let written = match written {
-            Some(written) => broker.coordinators.end_transaction_markers(written).await,
-            None => vec![Err(ErrorCode::UnknownServerError); partitions.len()],
+            Some(written) => Some(broker.coordinators.end_transaction_markers(written).await),
+            None => None,
         };
+        let mut written = written.map(Vec::into_iter);
         let outcomes = by_producer.entry(producer_id).or_default();
-        for (partition, result) in partitions.into_iter().zip(written) {
+        for (topic, index, found) in named {
+            let result = match &mut written {
+                Some(written) => found.and_then(|()| {
+                    let unknown = Err(ErrorCode::UnknownServerError);
+                    written.next().unwrap_or(unknown)
+                }),
+                None => Err(ErrorCode::UnknownServerError),
+            };
             let error = result.err().unwrap_or(ErrorCode::None);
-            let topic = outcomes.entry(partition.topic).or_default();
-            topic.insert(partition.partition, error);
+            outcomes.entry(topic).or_default().insert(index, error);
         }
     }
     let markers = by_producer.iter().map(|(producer_id, topics)| {
@@ -92,6 +97,21 @@ pub(crate) async fn serve(
     };
     request.answer(&response, out);
     Ok(Served::Answered)
+}
+
+/// The partitions that a marker is for. Named again or not, each gets the marker once.
+fn named_once<'f>(broker: &Broker, asked: &WritableTxnMarker<'f>) -> Vec<Named<'f>> {
+    let mut each_once = BTreeSet::new();
+    let mut named = Vec::new();
+    for topic in asked.topics.iter() {
+        for index in topic.partition_indexes.iter() {
+            if each_once.insert((topic.name, index)) {
+                let found = broker.logs.partitions.find(topic.name, index);
+                named.push((topic.name, index, found.map(drop).map_err(ErrorCode::from)));
+            }
+        }
+    }
+    named
 }
 
 /// Whether there can be such a marker. Apache Kafka fails to write another one, and answers so.

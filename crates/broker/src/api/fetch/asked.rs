@@ -121,9 +121,23 @@ pub(super) fn topic_ref(name: &str, id: Uuid, version: i16) -> TopicRef<'_> {
     }
 }
 
-pub(super) fn owned(topic: TopicRef<'_>) -> SessionTopic {
-    match topic {
-        TopicRef::Id(id) => SessionTopic::Id(id),
-        TopicRef::Name(name) => SessionTopic::Name(name.into()),
+/// Owns topics one after the other. The partitions of one share its name, which may be as long as the request.
+#[derive(Default)]
+pub(super) struct OwnedTopics {
+    last: Option<SessionTopic>,
+}
+
+impl OwnedTopics {
+    pub(super) fn owned(&mut self, topic: TopicRef<'_>) -> SessionTopic {
+        match &self.last {
+            Some(last) if last.as_ref() == topic => last.clone(),
+            _ => {
+                let owned = match topic {
+                    TopicRef::Id(id) => SessionTopic::Id(id),
+                    TopicRef::Name(name) => SessionTopic::Name(name.into()),
+                };
+                self.last.insert(owned).clone()
+            }
+        }
     }
 }

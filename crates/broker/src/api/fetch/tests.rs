@@ -3,7 +3,7 @@
 use super::*;
 use metadata::NO_LEADER;
 use model::{LeaderEpoch, Uuid};
-use replication::Seen;
+use replication::{Seen, TopicRef};
 use std::pin::pin;
 use std::task::Poll;
 
@@ -96,4 +96,21 @@ async fn others_have_their_turn_between_the_partitions() {
     let began = std::time::Instant::now() - Duration::from_secs(1);
     assert!(turns_of_others(Some(Turn(began))).await >= 1);
     assert_eq!(turns_of_others(None).await, 0);
+}
+
+/// It may be as long as the request, which may name any number of them.
+#[test]
+fn partitions_of_a_topic_share_its_name() {
+    let mut topics = OwnedTopics::default();
+    let owned = ["topic", "topic", "other"].map(|name| topics.owned(TopicRef::Name(name)));
+    let [
+        SessionTopic::Name(first),
+        SessionTopic::Name(second),
+        SessionTopic::Name(other),
+    ] = owned
+    else {
+        panic!("{owned:?}");
+    };
+    assert!(Arc::ptr_eq(&first, &second));
+    assert_eq!(&*other, "other");
 }

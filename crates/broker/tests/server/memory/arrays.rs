@@ -1,5 +1,5 @@
 //! Requests that are as large as one array makes them, for every array of every request that is
-//! served: of elements that are all the same, and of elements that all differ.
+//! served: of elements that are all the same, of elements that all differ, and of such below a long name.
 //!
 //! They are made by interpreting the schema, so an API that is served tomorrow is among them.
 
@@ -14,7 +14,16 @@ use wire::{ApiKey, RequestHeader};
 enum Elements {
     Same,
     Distinct,
+    /// As well, in a struct whose texts are long.
+    BelowLongNames,
 }
+
+impl Elements {
+    const ALL: [Self; 3] = [Self::Same, Self::Distinct, Self::BelowLongNames];
+}
+
+/// So long are the names that arrays are below.
+const LONG_NAME_BYTES: usize = 1_000;
 
 /// A request of which one array makes nearly all.
 #[derive(Debug)]
@@ -48,8 +57,11 @@ pub(crate) fn large_requests(bytes: usize, elements_max: usize) -> impl Iterator
         let message = found.expect("the schema has its request").clone();
         let cases = paths(&message, message.root(), version)
             .into_iter()
-            .flat_map(|path| [(path.clone(), Elements::Same), (path, Elements::Distinct)]);
-        let cases: Vec<_> = cases.collect();
+            .flat_map(|path| Elements::ALL.map(|elements| (path.clone(), elements)));
+        let is_below_some = |(path, elements): &(Vec<String>, Elements)| {
+            *elements != Elements::BelowLongNames || path.len() > 1
+        };
+        let cases: Vec<_> = cases.filter(is_below_some).collect();
         cases.into_iter().map(move |(path, elements)| {
             let limits = (bytes, elements_max);
             let (frame, fewer) = frames(api, version, &message, &path, elements, limits);
@@ -158,6 +170,14 @@ fn sound(message: &Message, one: &StructType, version: i16) -> Struct {
     value
 }
 
+fn set_long_names(one: &StructType, version: i16, value: &mut Struct) {
+    for field in fields(one, version).filter(|field| !field.array && field.tag.is_none()) {
+        if matches!(field.kind, FieldType::String) {
+            value.set(&field.name, Value::String("n".repeat(LONG_NAME_BYTES)));
+        }
+    }
+}
+
 /// Puts `count` elements into the array at `path`, and one into each array on the way.
 fn fill(
     message: &Message,
@@ -176,6 +196,9 @@ fn fill(
     {
         let inner = inner.expect("a path goes on in structs");
         let mut next = sound(message, inner, version);
+        if elements == Elements::BelowLongNames {
+            set_long_names(inner, version, &mut next);
+        }
         fill(message, inner, version, &mut next, rest, elements, count);
         let next = Value::Struct(next);
         let next = match field.array {
@@ -188,7 +211,7 @@ fn fill(
     let made = |number| element(message, field, version, elements, number);
     let array = match elements {
         Elements::Same => vec![made(0); count],
-        Elements::Distinct => (0..count).map(made).collect(),
+        Elements::Distinct | Elements::BelowLongNames => (0..count).map(made).collect(),
     };
     value.set(&path[0], Value::Array(array));
 }
@@ -205,7 +228,7 @@ fn element(
     };
     let mut value = default_struct(message, one, version);
     for field in fields(one, version).filter(|field| !field.array) {
-        if elements == Elements::Distinct && struct_of(message, field).is_none() {
+        if elements != Elements::Same && struct_of(message, field).is_none() {
             let keeps = matches!(field.kind, FieldType::Bytes | FieldType::Records)
                 || field.tag.is_some()
                 || field.name == "ResourceType";
@@ -223,7 +246,7 @@ fn element(
 fn leaf(kind: &FieldType, elements: Elements, number: usize) -> Value {
     let number = match elements {
         Elements::Same => 0,
-        Elements::Distinct => number,
+        Elements::Distinct | Elements::BelowLongNames => number,
     };
     match kind {
         FieldType::Bool => Value::Bool(false),
