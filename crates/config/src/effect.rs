@@ -24,7 +24,7 @@ enum Weight {
     Lack,
     /// What is to be tuned is done in another way here.
     Tuning,
-    /// Nothing depends on it on a single node: a broker of Apache Kafka's would not show it either.
+    /// Nothing depends on it where one controller votes alone: Apache Kafka's would not show it either.
     Moot,
 }
 
@@ -47,7 +47,7 @@ const THEMES: &[Theme] = &[
         ],
     },
     Theme {
-        reason: "this version runs a single node",
+        reason: "a controller votes alone here, so that none is elected",
         weight: Weight::Moot,
         keys: &[
             "controller.quorum.append.linger.ms",

@@ -48,9 +48,16 @@ pub(crate) async fn health(
             Ok(())
         }
         count => {
-            crate::complain(&format!("{count} things need attention"));
+            crate::complain(&need_attention(count));
             Err(Failure::Told)
         }
+    }
+}
+
+fn need_attention(count: usize) -> String {
+    match count {
+        1 => "1 thing needs attention".to_owned(),
+        _ => format!("{count} things need attention"),
     }
 }
 
@@ -231,6 +238,12 @@ mod tests {
             matches!(fault, None | Some(Fault::Offline)) || words.contains(&count),
             "{words}"
         );
+    }
+
+    #[test]
+    fn one_thing_is_told_in_the_singular() {
+        assert_eq!(need_attention(1), "1 thing needs attention");
+        assert_eq!(need_attention(2), "2 things need attention");
     }
 
     #[test]
