@@ -118,8 +118,8 @@ fn topics_that_are_joined_must_have_as_many_partitions() -> Result<(), Error> {
     let config = config(&broker, guarantee, state.path())?;
     assert_eq!(
         await_error(builder.build()?, config)?,
-        "topics `clicks` and `users` are joined or grouped together, and have 2 and 3 partitions; give them as many \
-         each, or use `repartition` with a number of partitions"
+        "topics `clicks` and `users` are joined or grouped together, and have 2 and 3 partitions; give them the \
+         same number, or use `repartition` with a number of partitions"
     );
     Ok(())
 }

@@ -403,7 +403,7 @@ impl ApplicationTopics {
             {
                 return Err(StreamsError::Other(format!(
                     "topics `{small}` and `{large}` are joined or grouped together, and have {few} and {many} \
-                     partitions; give them as many each, or use `repartition` with a number of partitions"
+                     partitions; give them the same number, or use `repartition` with a number of partitions"
                 )));
             }
             let of_own = topics
