@@ -108,7 +108,7 @@ impl<B: Backend> TimeFirstRows<B> {
         for (segment, map) in self.segments.between(times_ms, scan.direction) {
             let rows = map
                 .scan(&stretch.bounds(), scan.direction)
-                .map(move |row| indexed_row(map, kind, row?));
+                .filter_map(move |row| indexed_row(map, kind, row).transpose());
             all.push(match self.segments.is_cut(segment, times_ms.0, scan) {
                 true => since(Box::new(rows), kind, times_ms.0),
                 false => Box::new(rows),
@@ -118,17 +118,16 @@ impl<B: Backend> TimeFirstRows<B> {
     }
 }
 
-/// The row that a row of the index tells of.
+/// The row that a row of the index tells of; none if a process that was ended has deleted only the first.
 fn indexed_row<'a, M: super::bytes::ByteMap>(
     map: &'a M,
     kind: KeyKind,
-    (index_key, _): Row<'a>,
-) -> Result<Row<'a>, StoreFault> {
+    row: Result<Row<'a>, StoreFault>,
+) -> Result<Option<Row<'a>>, StoreFault> {
+    let (index_key, _) = row?;
     let key = index_key.get(1..).unwrap_or_default();
-    let value = map
-        .get(&kind.time_first(key)?)?
-        .ok_or_else(|| StoreFault::Row("the index has a key that the rows do not have".into()))?;
-    Ok((Stored::Shared(key.into()), value))
+    let value = map.get(&kind.time_first(key)?)?;
+    Ok(value.map(|value| (Stored::Shared(key.into()), value)))
 }
 
 /// The keys of the index for keys within `bounds`.

@@ -70,7 +70,8 @@ impl DiskBackend {
         check_layout(&offsets, layout)?;
         check_families(&database, store, families)?;
         guarded(|| offsets.insert(STATUS, OPEN.to_be_bytes()))?;
-        database.hand_over()?;
+        // Rows that are not committed must not be found in a store that seems closed.
+        database.hand_over_notes()?;
         Ok(Self {
             database,
             store: Arc::clone(store),

@@ -111,6 +111,7 @@ impl Family {
                 None => self.remove(key)?,
             }
         }
+        self.database.sync_notes()?;
         guarded(|| {
             let mut table = self.rows.start_ingestion()?;
             for (key, value) in rows {

@@ -2,7 +2,8 @@
 //!
 //! A store has a keyspace for each of Kafka Streams' column families that it uses, named `<store>/<family>`, and
 //! with segments `<store>/<family>/<segment>`. All share a journal: it is written without waiting for the
-//! disk, and what survives a crash is a beginning of it.
+//! disk, and what survives a crash is a beginning of it. A table is on the disk at once, perhaps before what the
+//! journal has had by then: notes that no table may outlive are synced before (`hand_over_notes`).
 
 use crate::store_fault::StoreFault;
 use fjall::compaction::Leveled;
@@ -12,6 +13,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Bytes of rows that fjall collects in memory, of rows that are too few for a table of their own. In memory they take
@@ -41,6 +43,11 @@ const SLOWEST_DISK: Duration = Duration::from_secs(120);
 pub(crate) struct TaskDatabase {
     database: Database,
     directory: PathBuf,
+    /// Whether the journal has what no table may outlive, and may not be on the disk yet.
+    has_unsynced_notes: Arc<AtomicBool>,
+    /// What the journal had when it was written to the disk last.
+    #[cfg(test)]
+    synced: Arc<parking_lot::Mutex<Vec<u8>>>,
 }
 
 impl fmt::Debug for TaskDatabase {
@@ -74,6 +81,9 @@ impl TaskDatabase {
         Ok(Self {
             database,
             directory: directory.to_path_buf(),
+            has_unsynced_notes: Arc::default(),
+            #[cfg(test)]
+            synced: Arc::default(),
         })
     }
 
@@ -128,12 +138,42 @@ impl TaskDatabase {
 
     /// Waits until what was written is on the disk: it outlives a loss of power.
     pub(crate) fn sync(&self) -> Result<(), StoreFault> {
-        guarded(|| self.database.persist(PersistMode::SyncAll))
+        guarded(|| self.database.persist(PersistMode::SyncAll))?;
+        self.has_unsynced_notes.store(false, Ordering::Relaxed);
+        #[cfg(test)]
+        {
+            use std::io::Read as _;
+            let mut journal = Vec::new();
+            let file = std::fs::File::open(self.directory.join("0.jnl"))?;
+            file.take(1 << 20).read_to_end(&mut journal)?;
+            *self.synced.lock() = journal;
+        }
+        Ok(())
     }
 
     /// Hands what was written to the operating system: it outlives the process.
     pub(crate) fn hand_over(&self) -> Result<(), StoreFault> {
         guarded(|| self.database.persist(PersistMode::Buffer))
+    }
+
+    /// The same, of notes that no table may outlive a loss of power without.
+    pub(crate) fn hand_over_notes(&self) -> Result<(), StoreFault> {
+        self.has_unsynced_notes.store(true, Ordering::Relaxed);
+        self.hand_over()
+    }
+
+    /// Before a table is written. Tables that fjall makes itself come after the journal.
+    pub(crate) fn sync_notes(&self) -> Result<(), StoreFault> {
+        match self.has_unsynced_notes.load(Ordering::Relaxed) {
+            true => self.sync(),
+            false => Ok(()),
+        }
+    }
+
+    /// What the journal had when it was written to the disk last; nothing if that was not done here.
+    #[cfg(test)]
+    pub(crate) fn synced(&self) -> Vec<u8> {
+        self.synced.lock().clone()
     }
 }
 

@@ -4,11 +4,11 @@ use super::key_value::offsets;
 use super::world::{World, copy_of};
 use crate::StreamsError;
 use crate::headers::Headers;
-use crate::serde::DefaultSerde as _;
+use crate::serde::{DefaultSerde as _, Window, Windowed};
 use crate::state::bytes::TaskDatabase;
 use crate::state::{
-    CacheBudget, ChangelogRecord, KeyValueStore, KeyValueStoreBuilder, StateStore,
-    StoreBuilder as _, Stores, TaskStorage,
+    CacheBudget, ChangelogRecord, DslStoreFormat, KeyValueStore, KeyValueStoreBuilder,
+    SessionStore, SessionSupplier, StateStore, StoreBuilder as _, StoreType, Stores, TaskStorage,
 };
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -323,6 +323,80 @@ fn assert_all(store: &Rc<RefCell<KeyValueStore<i64, String>>>, model: &BTreeMap<
     assert!(found.expect("rows").into_iter().eq(rows()));
     let found: Result<Vec<_>, _> = store.reverse_all().expect("a range").collect();
     assert!(found.expect("rows").into_iter().eq(rows().rev()));
+}
+
+/// Rows that are not committed are in a table, and so on the disk, when the power fails. Of the journal it has what was
+/// synced.
+#[test]
+fn a_store_that_was_opened_again_is_never_found_closed_with_what_was_put_since() {
+    let world = World::new(0);
+    let (store, life) = world.build::<Store>(&builder());
+    life.borrow_mut().close().expect("closed");
+    drop((store, life));
+    let mut world = world.killed(0);
+    let mut synced = std::fs::read(journal(world.directory())).expect("the journal");
+    let (store, _life) = world.build::<Store>(&builder());
+    for key in 0..1_200 {
+        let key = format!("{key:4000}");
+        let put = store.borrow_mut().put(&mut world.context, &key, Some(&1));
+        put.expect("put");
+    }
+    let database = world.storage.database().expect("open");
+    let noted = database.expect("a database").synced();
+    if !noted.is_empty() {
+        synced = noted;
+    }
+    let lost = copy_of(world.directory());
+    std::fs::write(journal(lost.path()), synced).expect("written");
+    let mut building = World::new(0).building(true);
+    building.storage = TaskStorage::on_disk(lost.path().to_path_buf(), CacheBudget::new(0));
+    let built = builder().build(&building).expect("opened");
+    let left = built.typed.downcast_ref::<Rc<RefCell<Store>>>();
+    let row = left
+        .expect("a store")
+        .borrow_mut()
+        .get(&format!("{:4000}", 0));
+    assert_eq!(row.expect("read"), Some(1), "it is in a table");
+    assert!(built.store.borrow().was_left_open());
+}
+
+/// A process is ended when it has deleted a session, and not yet what the index says of it.
+#[test]
+fn an_index_may_tell_of_sessions_that_are_gone() {
+    let mut supplier =
+        SessionSupplier::new("s", StoreType::Persistent, DslStoreFormat::Plain, 200_000);
+    supplier.is_time_first = true;
+    let builder = Stores::session_store_builder(supplier, String::serde(), String::serde());
+    let mut world = World::new(0);
+    let (store, life) = world.build::<SessionStore<String, String>>(&builder);
+    let key = "k".to_owned();
+    for start_ms in [10, 20, 30] {
+        let session = Windowed::new(key.clone(), Window::of_session(start_ms, start_ms + 1));
+        let put = store
+            .borrow_mut()
+            .put(&mut world.context, &session, Some(&"v".to_owned()));
+        put.expect("put");
+    }
+    life.borrow_mut().close().expect("closed");
+    drop((store, life));
+    let world = world.killed(0);
+    {
+        let database = TaskDatabase::open(&world.directory().join("stores")).expect("opened");
+        let is_segment = |name: &String| name.ends_with("/0");
+        let segment = database.names().find(is_segment).expect("a segment");
+        let rows = database.keyspace(&segment).expect("a keyspace");
+        let of_time_20 = rows
+            .iter()
+            .filter_map(|row| row.key().ok())
+            .find(|row| row[0] == 0 && row[1..9] == 21_i64.to_be_bytes());
+        rows.remove(of_time_20.expect("its row")).expect("removed");
+    }
+    let (store, _life) = world.build::<SessionStore<String, String>>(&builder);
+    let mut store = store.borrow_mut();
+    let found = store.find_sessions(&key, 0, 100).expect("a scan");
+    let starts = found.map(|found| found.map(|(session, _)| session.window.start_ms));
+    let starts: Result<Vec<i64>, _> = starts.collect();
+    assert_eq!(starts.expect("rows"), [10, 30]);
 }
 
 #[test]
