@@ -16,7 +16,7 @@ use super::records::{batches, raw};
 use super::shared::Shared;
 use crate::error::StreamsError;
 use crate::processor::{Handlers, LogAndFail, TaskId};
-use crate::state::{SharedRows, StateStore, StoreFault, TaskStorage};
+use crate::state::{Offsets, SharedRows, StateStore, StoreFault, TaskStorage};
 use crate::task::{Input, Task};
 use crate::topology::{BuiltTask, SourceTopics, Subtopology, TaskStores, Topology};
 use riverrun_client::TopicPartition;
@@ -362,13 +362,16 @@ impl GlobalThread {
     /// The stores note what they have of their topics.
     fn commit(&mut self) -> Result<(), StreamsError> {
         self.last_commit = Instant::now();
+        // At once: a store that writes what waits for one partition has nothing to write for the next.
+        let mut of_topics: BTreeMap<Arc<str>, Offsets> = BTreeMap::new();
         for committable in self.task.prepare_commit()? {
-            let key = (Arc::clone(&committable.topic), committable.partition);
-            let last = BTreeMap::from([(key, committable.offset - 1)]);
-            for Filled { topic, store } in &self.filled {
-                if *topic == committable.topic {
-                    store.borrow_mut().commit(&last)?;
-                }
+            let topic = committable.topic;
+            let offsets = of_topics.entry(Arc::clone(&topic)).or_default();
+            offsets.insert((topic, committable.partition), committable.offset - 1);
+        }
+        for Filled { topic, store } in &self.filled {
+            if let Some(offsets) = of_topics.get(topic) {
+                store.borrow_mut().commit(offsets)?;
             }
         }
         Ok(())

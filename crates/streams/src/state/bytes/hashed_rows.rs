@@ -38,28 +38,29 @@ impl<V> HashedRows<V> {
     }
 
     pub(super) fn get(&self, key: &[u8]) -> Option<&V> {
-        self.find(key).map(|place| &self.rows[place].1)
+        self.find(key).map(|place| &self.rows[place as usize].1)
     }
 
     pub(super) fn get_mut(&mut self, key: &[u8]) -> Option<&mut V> {
-        self.find(key).map(|place| &mut self.rows[place].1)
+        self.find(key).map(|place| self.value_mut(place))
     }
 
-    /// All rows, in no order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&ByteString, &V)> {
-        self.rows.iter().map(|(key, value)| (key, value))
+    /// Where the row of `key` is: there as long as no row is removed.
+    pub(super) fn find(&self, key: &[u8]) -> Option<u32> {
+        self.index
+            .find(xxh3_64(key), |place| *self.rows[*place as usize].0 == *key)
+            .copied()
     }
 
-    /// The same, of which the values may be changed.
-    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
-        self.rows.iter_mut().map(|(_, value)| value)
+    /// The row at a place.
+    pub(super) fn row(&self, place: u32) -> (&ByteString, &V) {
+        let (key, value) = &self.rows[place as usize];
+        (key, value)
     }
 
-    fn find(&self, key: &[u8]) -> Option<usize> {
-        let place = self
-            .index
-            .find(xxh3_64(key), |place| *self.rows[*place as usize].0 == *key)?;
-        Some(*place as usize)
+    /// The value of the row at a place.
+    pub(super) fn value_mut(&mut self, place: u32) -> &mut V {
+        &mut self.rows[place as usize].1
     }
 
     fn count_change(&mut self) {
@@ -67,11 +68,6 @@ impl<V> HashedRows<V> {
         if self.changes_since_scan > UNUSED_CHANGES + 2 * self.rows.len() {
             self.sorted = None;
         }
-    }
-
-    fn row(&self, place: u32) -> (&ByteString, &V) {
-        let (key, value) = &self.rows[place as usize];
-        (key, value)
     }
 
     /// Notes that the row of `from` is at `to` now.
@@ -88,8 +84,8 @@ impl<V> HashedRows<V> {
         }
     }
 
-    /// Adds a row whose key is not there.
-    pub(super) fn add(&mut self, key: &[u8], value: V) -> Result<(), StoreFault> {
+    /// Adds a row whose key is not there. Its place.
+    pub(super) fn add(&mut self, key: &[u8], value: V) -> Result<u32, StoreFault> {
         let place = u32::try_from(self.rows.len()).map_err(|_| {
             StoreFault::Misuse("a map in memory holds 2^32 rows at most".to_owned())
         })?;
@@ -103,7 +99,7 @@ impl<V> HashedRows<V> {
         let rehash = |place: &u32| xxh3_64(&rows[*place as usize].0);
         self.index.insert_unique(hash, place, rehash);
         self.count_change();
-        Ok(())
+        Ok(place)
     }
 
     pub(super) fn remove(&mut self, key: &[u8]) {

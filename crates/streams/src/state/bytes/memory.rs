@@ -20,7 +20,7 @@ impl ByteMap for MemoryMap {
                 *there = value.into();
                 Ok(())
             }
-            None => self.rows.add(key, value.into()),
+            None => self.rows.add(key, value.into()).map(|_| ()),
         }
     }
 

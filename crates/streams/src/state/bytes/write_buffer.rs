@@ -15,8 +15,8 @@ use std::sync::Arc;
 const HELD_BYTES: usize = 4 << 20;
 /// So many at least, however much memory the stores of the thread have.
 const LEAST_BYTES: usize = 256 << 10;
-/// What stands beside key and value: a row and its place.
-const BESIDE_BYTES: usize = size_of::<(ByteString, Written)>() + 2 * size_of::<u32>();
+/// What stands beside key and value: a row, and its place in the index and among those that wait.
+const BESIDE_BYTES: usize = size_of::<(ByteString, Written)>() + 3 * size_of::<u32>();
 
 /// The newest value of a key; none if it is deleted.
 #[derive(Debug)]
@@ -29,10 +29,11 @@ struct Written {
 #[derive(Debug)]
 pub(super) struct WriteBuffer {
     rows: HashedRows<Written>,
+    /// The places of the rows that wait, so that who writes them does not look at the others.
+    waiting: Vec<u32>,
     /// Of all rows, and of those that wait.
     held_bytes: usize,
     waiting_bytes: usize,
-    waiting_count: usize,
     /// Of those that wait, how many the disk has no older row of that came from here.
     new_count: usize,
     budget: Arc<Budget>,
@@ -54,9 +55,9 @@ impl WriteBuffer {
     fn within(budget: Arc<Budget>) -> Self {
         Self {
             rows: HashedRows::default(),
+            waiting: Vec::new(),
             held_bytes: 0,
             waiting_bytes: 0,
-            waiting_count: 0,
             new_count: 0,
             budget,
         }
@@ -68,7 +69,7 @@ impl WriteBuffer {
 
     /// Rows that wait.
     pub(super) const fn waiting_count(&self) -> usize {
-        self.waiting_count
+        self.waiting.len()
     }
 
     /// Rows that wait whose keys came since rows were written last.
@@ -103,23 +104,20 @@ impl WriteBuffer {
             is_waiting: true,
         };
         let mut old_bytes = 0;
-        match self.rows.get_mut(key) {
-            Some(there) => {
-                let old_value_bytes = there.value.as_ref().map_or(0, |value| value.len());
-                old_bytes = key.len() + old_value_bytes + BESIDE_BYTES;
-                if there.is_waiting {
-                    self.waiting_bytes -= old_bytes;
-                    self.waiting_count -= 1;
-                }
-                *there = written;
+        if let Some(place) = self.rows.find(key) {
+            let there = self.rows.value_mut(place);
+            let old_value_bytes = there.value.as_ref().map_or(0, |value| value.len());
+            old_bytes = key.len() + old_value_bytes + BESIDE_BYTES;
+            match there.is_waiting {
+                true => self.waiting_bytes -= old_bytes,
+                false => self.waiting.push(place),
             }
-            None => {
-                self.rows.add(key, written)?;
-                self.new_count += 1;
-            }
+            *there = written;
+        } else {
+            self.waiting.push(self.rows.add(key, written)?);
+            self.new_count += 1;
         }
         self.waiting_bytes += row_bytes;
-        self.waiting_count += 1;
         self.held_bytes = self.held_bytes + row_bytes - old_bytes;
         self.budget.take(row_bytes);
         self.budget.give_back(old_bytes);
@@ -128,7 +126,7 @@ impl WriteBuffer {
 
     /// The rows that wait, by key.
     pub(super) fn waiting(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
-        let rows = self.rows.iter().filter(|(_, written)| written.is_waiting);
+        let rows = self.waiting.iter().map(|place| self.rows.row(*place));
         let mut rows: Vec<(&[u8], Option<&[u8]>)> = rows
             .map(|(key, written)| (&**key, written.value.as_deref()))
             .collect();
@@ -138,27 +136,28 @@ impl WriteBuffer {
 
     /// The rows that waited are on the disk.
     pub(super) fn note_written(&mut self) {
-        for written in self.rows.values_mut() {
-            written.is_waiting = false;
+        for place in self.waiting.drain(..) {
+            self.rows.value_mut(place).is_waiting = false;
         }
-        (self.waiting_bytes, self.waiting_count, self.new_count) = (0, 0, 0);
+        (self.waiting_bytes, self.new_count) = (0, 0);
     }
 
     /// Forgets all rows. The memory is kept for those that come, unless other stores need it.
     pub(super) fn clear(&mut self) {
         if self.budget.is_spent() {
-            self.rows = HashedRows::default();
+            (self.rows, self.waiting) = Default::default();
         }
         self.rows.clear();
+        self.waiting.clear();
         self.budget.give_back(self.held_bytes);
         self.held_bytes = 0;
-        (self.waiting_bytes, self.waiting_count, self.new_count) = (0, 0, 0);
+        (self.waiting_bytes, self.new_count) = (0, 0);
     }
 
     /// The same, and keeps nothing.
     pub(super) fn free(&mut self) {
         self.clear();
-        self.rows = HashedRows::default();
+        (self.rows, self.waiting) = Default::default();
     }
 
     /// Makes scans quick that come now.
