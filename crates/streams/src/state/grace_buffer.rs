@@ -4,7 +4,7 @@
 
 use super::buffered::{lend, own};
 use super::byte_store::{ByteStore, Scan};
-use super::bytes::{ALL, Direction};
+use super::bytes::Direction;
 use super::codec::Codec;
 use super::layers::Changelog;
 use super::sequence::Sequence;
@@ -12,12 +12,14 @@ use super::window_key::damaged;
 use super::{ChangelogRecord, Offsets, StateStore};
 use crate::error::StreamsError;
 use crate::formats::buffer_value::{BufferChange, BufferValue, BufferVersion};
+use crate::formats::key_range::KeyRange;
 use crate::formats::window_key::WindowKey;
 use crate::headers::Headers;
 use crate::processor::TaskContext;
 use crate::record::RecordContext;
 use crate::store_fault::StoreFault;
 use std::fmt;
+use std::ops::{Bound, RangeBounds as _};
 use std::sync::Arc;
 
 /// A record of the stream that leaves the buffer.
@@ -165,8 +167,13 @@ impl<K, V> GraceBuffer<K, V> {
         context: &mut TaskContext,
         due_ms: i64,
     ) -> Result<Option<Due<K, V>>, StoreFault> {
+        // Of earlier times the store may have many rows that were taken, and are deleted.
+        let since = match self.first_time_ms {
+            Some(first_ms @ 0..) => WindowKey::time_first_range(first_ms, i64::MAX),
+            _ => KeyRange::all(),
+        };
         let scan = Scan {
-            bounds: ALL,
+            bounds: (since.start_bound(), Bound::Unbounded),
             times_ms: (0, i64::MAX),
             direction: Direction::Forward,
             time_first: false,
