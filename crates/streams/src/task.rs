@@ -21,7 +21,7 @@ use crate::processor::{
     TaskMetrics,
 };
 use crate::record::RecordContext;
-use crate::state::{StateStore, StoreMeter};
+use crate::state::{Offsets, StateStore, StoreMeter};
 use crate::topology::{
     BuiltTask, RawRecord, SourceFactory, SourceTopics, TaskNode, TaskStores, whole_names,
 };
@@ -276,6 +276,15 @@ impl Task {
     /// Topic and partition of each input, and how many of its records wait.
     pub(crate) fn waiting_by_input(&self) -> impl Iterator<Item = (&Arc<str>, i32, usize)> {
         self.inputs.iter().map(Input::waiting)
+    }
+
+    /// Those of `offsets` that are of the task's inputs.
+    pub(crate) fn offsets_of_inputs(&self, offsets: &Offsets) -> Offsets {
+        let names = self.inputs.iter().map(Input::waiting);
+        let names = names.map(|(topic, partition, _)| (Arc::clone(topic), partition));
+        names
+            .filter_map(|name| offsets.get(&name).map(|offset| (name, *offset)))
+            .collect()
     }
 
     /// How many records wait.

@@ -1,7 +1,7 @@
 //! What is restored when a store or its changelog is damaged, cut or gone.
 
 use crate::harness::{self, Error};
-use crate::world::{CHANGELOG, EXACTLY_ONCE, World, await_state, counts};
+use crate::world::{CHANGELOG, EXACTLY_ONCE, World, await_state, counts, until};
 use riverrun_client::TopicPartition;
 use riverrun_client::admin::NewTopic;
 use riverrun_streams::Failure;
@@ -13,6 +13,7 @@ use riverrun_streams::serde::DefaultSerde;
 use riverrun_streams::state::{KeyValueStore, Stores};
 use riverrun_streams::topology::Topology;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 #[test]
@@ -192,5 +193,46 @@ fn rows_without_a_changelog_stay_when_another_one_was_cut() -> Result<(), Error>
         assert_eq!(process(&world, "to", "")?, "2 1", "{guarantee:?}");
         first.close()?;
     }
+    Ok(())
+}
+
+/// The files as a process leaves them that is ended now.
+fn copy(from: &Path, to: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy(&entry.path(), &target)?,
+            false => std::fs::copy(entry.path(), target).map(|_| ())?,
+        }
+    }
+    Ok(())
+}
+
+/// A record that is committed is not processed again: no row of it may wait for others.
+#[test]
+fn rows_without_a_changelog_are_written_when_their_records_are_committed() -> Result<(), Error> {
+    let world = World::start(1)?;
+    world.create(NewTopic::new("twice").partitions(1))?;
+    let (state, killed) = (trials::directory(), trials::directory());
+    let mut config = world.config(state.path())?;
+    let first = world.start_streams(count_twice()?, config.clone())?;
+    // Stores have noted a commit when the next one is made.
+    for count in 1..=2 {
+        world.write("words", 0, "be", b"")?;
+        until("it is committed", || {
+            Ok(world.committed("words", 0)? == Some(count))
+        })?;
+    }
+    copy(state.path(), killed.path())?;
+    first.close()?;
+    config.state_dir = killed.path().to_owned();
+    let second = world.start_streams(count_twice()?, config)?;
+    world.write("words", 0, "be", b"")?;
+    let values = harness::read_values(&world.broker, "twice", 3)?;
+    let last = values.last().ok_or("a value")?;
+    assert!(["3 2", "3 3"].contains(&last.as_str()), "{last}");
+    second.close()?;
     Ok(())
 }

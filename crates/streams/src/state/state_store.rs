@@ -36,10 +36,10 @@ pub trait StateStore {
         Ok(())
     }
 
-    /// Notes offsets of the last records of changelogs that are in the store. They are found again (`committed_offset`)
-    /// by the next process that opens the store, and every row that was put before is there with them. No offsets
-    /// forget all that were noted, and give the rows up: the store is not used any more, and whoever opens it next
-    /// finds none in it.
+    /// Notes offsets of the last records of changelogs that are in the store, or of the task's inputs if the store has
+    /// no changelog. They are found again (`committed_offset`) by the next process that opens the store, and every row
+    /// that was put before is there with them. No offsets forget all that were noted, and give the rows up: the store
+    /// is not used any more, and whoever opens it next finds none in it.
     ///
     /// # Errors
     /// The store failed.

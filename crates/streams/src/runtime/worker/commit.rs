@@ -87,6 +87,11 @@ impl Worker {
         for (task_id, task) in &self.tasks {
             for (name, store) in task.stores() {
                 let Some((topic, is_input)) = changelog_of(&self.setup, name) else {
+                    // No topic has its rows: what has come of records that are not processed again must not wait.
+                    let inputs = task.offsets_of_inputs(&processed);
+                    if !inputs.is_empty() {
+                        store.borrow_mut().commit(&inputs)?;
+                    }
                     continue;
                 };
                 let key = (topic, task_id.partition);
