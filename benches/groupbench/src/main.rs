@@ -17,7 +17,7 @@ use coordinator::group::{
 };
 use coordinator::{CoordinatorRecord, Reply};
 use metadata::{MetadataImage, MetadataRecord, Partition};
-use model::{LeaderEpoch, Now, ProducerId, Uuid};
+use model::{LeaderEpoch, Now, Offset, ProducerId, Uuid};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use std::alloc::System;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ impl Driven {
     fn append(&mut self, records: Vec<CoordinatorRecord>) -> Result<()> {
         for record in records {
             let origin = RecordOrigin {
-                offset: self.next_offset,
+                offset: Offset(self.next_offset),
                 producer_id: ProducerId::NONE,
             };
             self.shard
@@ -187,7 +187,7 @@ fn measure_offsets() -> Result<()> {
     for group in 0..OFFSETS.0 {
         let partitions = (0..OFFSETS.1).map(|index| OffsetCommitPartition {
             index,
-            offset: 1_000_000,
+            offset: Offset(1_000_000),
             leader_epoch: LeaderEpoch(0),
             metadata: Some(""),
         });
@@ -214,7 +214,7 @@ fn measure_offsets() -> Result<()> {
     let mut loaded = GroupShard::new(GroupConfig::default());
     for (offset, record) in (0..).zip(&log) {
         let origin = RecordOrigin {
-            offset,
+            offset: Offset(offset),
             producer_id: ProducerId::NONE,
         };
         loaded.replay(origin, &record.key, record.value.as_deref())?;

@@ -8,7 +8,7 @@ use coordinator::group::{
     ConsumerGroupHeartbeat, GroupConfig, GroupShard, RecordOrigin, TopicRegex,
 };
 use metadata::{MetadataImage, MetadataRecord};
-use model::{Now, ProducerId, Uuid};
+use model::{Now, Offset, ProducerId, Uuid};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -92,7 +92,7 @@ fn resolve(shard: &mut GroupShard, now_ms: i64) -> Result<Duration> {
 fn replay(shard: &mut GroupShard, records: &[coordinator::CoordinatorRecord]) -> Result<()> {
     for record in records {
         let origin = RecordOrigin {
-            offset: 0,
+            offset: Offset::ZERO,
             producer_id: ProducerId::NONE,
         };
         shard.replay(origin, &record.key, record.value.as_deref())?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use model::{LeaderEpoch, TopicPartition};
+use model::{LeaderEpoch, Offset, TopicPartition};
 use record::{BatchBuilder, BatchHeader, Compression};
 use storage::{AppendOptions, Log, LogConfig, LogOpening, RealDisk};
 
@@ -105,7 +105,7 @@ fn random_reads(log: &Log<RealDisk>) -> Result<Row> {
     for _ in 0..READ_COUNT {
         offset = offset.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let at = i64::from((offset >> 8) % offset_count);
-        black_box(log.read(at, 1 << 20, i64::MAX, true)?);
+        black_box(log.read(Offset(at), 1 << 20, Offset::MAX, true)?);
     }
     let nanos = watch.cpu().as_secs_f64() * 1e9 / f64::from(READ_COUNT);
     Ok((

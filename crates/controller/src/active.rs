@@ -24,8 +24,8 @@ use crate::sessions::Sessions;
 use crate::tasks::{ELECTIONS_MAX, Task, Tasks};
 use crate::topic_values::allow_unclean_election;
 use metadata::{MetadataImage, MetadataRecord};
-use model::BrokerId;
 use model::MonotonicTime;
+use model::{BrokerId, Offset};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -36,14 +36,14 @@ pub struct ActiveController<T> {
     image: Arc<MetadataImage>,
     kraft_version: i16,
     /// The end of the log that `image` is of.
-    end_offset: i64,
-    high_watermark: i64,
+    end_offset: Offset,
+    high_watermark: Offset,
     sessions: Sessions,
     tasks: Tasks,
     proposed: Option<Proposed<T>>,
     waiting: VecDeque<Waiting<T>>,
     /// What has become of brokers, by the end of the log that has it; nobody was told.
-    transitions: VecDeque<(i64, BrokerTransition)>,
+    transitions: VecDeque<(Offset, BrokerTransition)>,
 }
 
 /// What is in the hands of the metadata log.
@@ -63,7 +63,7 @@ enum Effect {
     None,
     Heartbeat {
         broker_id: BrokerId,
-        metadata_offset: i64,
+        metadata_offset: Offset,
         is_shutting_down: bool,
     },
     Registration(BrokerId),
@@ -75,7 +75,7 @@ struct Waiting<T> {
     asker: T,
     response: ControllerResponse,
     /// The end of what the decision has seen.
-    seen_offset: i64,
+    seen_offset: Offset,
 }
 
 /// What a decision asks of the metadata log.
@@ -101,7 +101,7 @@ impl<T> ActiveController<T> {
     pub fn new(
         image: Arc<MetadataImage>,
         kraft_version: i16,
-        end_offset: i64,
+        end_offset: Offset,
         context: &ControllerContext<'_>,
         now: MonotonicTime,
     ) -> Self {
@@ -244,7 +244,7 @@ impl<T> ActiveController<T> {
     ///
     /// # Panics
     /// When the log has become shorter.
-    pub fn appended(&mut self, image: Arc<MetadataImage>, kraft_version: i16, end_offset: i64) {
+    pub fn appended(&mut self, image: Arc<MetadataImage>, kraft_version: i16, end_offset: Offset) {
         assert!(end_offset >= self.end_offset, "a leader cuts nothing");
         let cause = self
             .proposed
@@ -290,7 +290,7 @@ impl<T> ActiveController<T> {
         &mut self,
         image: Arc<MetadataImage>,
         kraft_version: i16,
-        end_offset: i64,
+        end_offset: Offset,
         now: MonotonicTime,
     ) -> Vec<T> {
         assert!(self.proposed.is_none(), "one proposal at a time");
@@ -310,7 +310,7 @@ impl<T> ActiveController<T> {
     }
 
     /// All before `high_watermark` is committed; gives the answers that this lets go.
-    pub fn committed(&mut self, high_watermark: i64) -> Vec<(T, ControllerResponse)> {
+    pub fn committed(&mut self, high_watermark: Offset) -> Vec<(T, ControllerResponse)> {
         debug_assert!(high_watermark <= self.end_offset);
         self.high_watermark = self.high_watermark.max(high_watermark);
         let waits = |one: &Waiting<T>| one.seen_offset > self.high_watermark;
@@ -321,7 +321,7 @@ impl<T> ActiveController<T> {
 
     /// What has become of brokers, as far as it is committed, in its order; each is given once.
     pub fn take_transitions(&mut self) -> Vec<BrokerTransition> {
-        let is_committed = |(at, _): &(i64, _)| *at <= self.high_watermark;
+        let is_committed = |(at, _): &(Offset, _)| *at <= self.high_watermark;
         let count = self.transitions.partition_point(is_committed);
         let committed = self.transitions.drain(..count);
         committed.map(|(_, one)| one).collect()
@@ -394,7 +394,7 @@ impl Effect {
                 // What a broker follows before it serves tells nothing of what it serves by.
                 metadata_offset: match image.cluster.broker(heartbeat.broker_id) {
                     Some(broker) if !broker.is_fenced => heartbeat.metadata_offset,
-                    _ => -1,
+                    _ => Offset::NONE,
                 },
                 is_shutting_down: standing.is_shutting_down,
             },

@@ -20,7 +20,7 @@
 use crate::brokers::NewRegistration;
 use crate::heartbeats::{BrokerHeartbeat, BrokerStanding};
 use crate::requests::RegisterBroker;
-use model::{BrokerEpoch, BrokerId, ErrorCode, MonotonicTime, Uuid};
+use model::{BrokerEpoch, BrokerId, ErrorCode, MonotonicTime, Offset, Uuid};
 use std::collections::BTreeSet;
 
 /// Between heartbeats until the broker is unfenced.
@@ -115,7 +115,7 @@ pub struct BrokerLife {
     state: BrokerState,
     broker_epoch: Option<BrokerEpoch>,
     /// The offset of the last metadata record that is followed.
-    metadata_offset: i64,
+    metadata_offset: Offset,
     is_ready: bool,
     is_fenced: bool,
     /// Failed log directories, and since when the controller is to be told of more than it knows.
@@ -150,7 +150,7 @@ impl BrokerLife {
             begun_at: now,
             state: BrokerState::Starting,
             broker_epoch: None,
-            metadata_offset: -1,
+            metadata_offset: Offset::NONE,
             is_ready: false,
             is_fenced: true,
             offline: BTreeSet::new(),
@@ -196,7 +196,7 @@ impl BrokerLife {
     }
 
     /// The metadata are followed up to the record of this offset.
-    pub fn note_metadata(&mut self, offset: i64) {
+    pub fn note_metadata(&mut self, offset: Offset) {
         self.metadata_offset = self.metadata_offset.max(offset);
     }
 

@@ -18,7 +18,7 @@ use metadata::{
     MetadataImage, MetadataRecord, MetadataVersion, NO_LEADER, Partition, SupportedFeatures,
     UNASSIGNED_DIRECTORY, VersionRange,
 };
-use model::{BrokerEpoch, BrokerId, ErrorCode, Uuid};
+use model::{BrokerEpoch, BrokerId, ErrorCode, Offset, Uuid};
 use std::ops::RangeInclusive;
 
 /// PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL.
@@ -49,7 +49,7 @@ pub struct NewRegistration {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RegistrationState {
     /// The offset of the next record of the metadata log: the epoch of a new registration.
-    pub next_offset: i64,
+    pub next_offset: Offset,
     /// Whether the current registration of this id is alive: its heartbeats come in time.
     pub has_live_session: bool,
     /// Whether the broker can tell a clean shutdown: it sends version 3 or higher.
@@ -106,7 +106,7 @@ pub fn register_broker(
             && existing.is_some_and(|old| old.epoch == registration.previous_broker_epoch);
         records = end_incarnation(image, context, broker_id, is_clean);
     }
-    let epoch = same.map_or(BrokerEpoch(state.next_offset), |same| same.epoch);
+    let epoch = same.map_or(BrokerEpoch(state.next_offset.0), |same| same.epoch);
     // The registration comes last: whatever cuts the records short, the broker registers again.
     records.push(MetadataRecord::RegisterBroker(BrokerRegistration {
         id: broker_id,

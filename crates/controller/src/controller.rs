@@ -19,7 +19,7 @@ use crate::metadata_log::{AppendMetadataError, MetadataLog};
 use crate::requests::{ControllerRequest, ControllerResponse, Request};
 use crate::sessions::BrokerContacts;
 use metadata::{MetadataDelta, MetadataImage};
-use model::{MonotonicTime, Now};
+use model::{MonotonicTime, Now, Offset};
 use std::sync::Arc;
 use storage::RealDisk;
 use storage::disk::Disk;
@@ -244,7 +244,7 @@ impl<T, D: Disk> Controller<T, D> {
 }
 
 /// The end of what an image has: the log may have more that nobody acknowledges.
-fn end_offset(image: &MetadataImage) -> i64 {
+fn end_offset(image: &MetadataImage) -> Offset {
     image.provenance.last_offset + 1
 }
 

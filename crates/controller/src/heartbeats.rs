@@ -20,7 +20,7 @@ use crate::directories::change_directories;
 use crate::sessions::Sessions;
 use metadata::{BrokerRegistration, MetadataImage, MetadataRecord};
 use model::MonotonicTime;
-use model::{BrokerEpoch, BrokerId, ErrorCode, Uuid};
+use model::{BrokerEpoch, BrokerId, ErrorCode, Offset, Uuid};
 
 /// BrokerHeartbeat (KIP-631, KIP-858, KIP-1066). Who receives it notes the contact before it waits for
 /// its turn.
@@ -31,7 +31,7 @@ pub struct BrokerHeartbeat {
     /// The epoch of its registration.
     pub broker_epoch: BrokerEpoch,
     /// The offset of the last metadata record that the broker has followed; -1 for none.
-    pub metadata_offset: i64,
+    pub metadata_offset: Offset,
     /// Whether the broker wants to be fenced, or to stay so.
     pub wants_fence: bool,
     /// Whether the broker wants to stop.

@@ -23,7 +23,7 @@ use metadata::{
     BATCH_SIZE_BYTES_MAX, MetadataDelta, MetadataImage, MetadataRecord, Provenance, metadata_batch,
     metadata_batches, record_beyond_batch,
 };
-use model::{BrokerId, LeaderEpoch, Now};
+use model::{BrokerId, LeaderEpoch, Now, Offset};
 use raft::{FetchAnswer, FetchRequest, Replica};
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -77,7 +77,7 @@ pub struct MetadataLog<D: Disk = RealDisk> {
 /// The image with records that are not committed before the log is up to an offset.
 #[derive(Debug)]
 struct StagedImage {
-    end_offset: i64,
+    end_offset: Offset,
     image: Arc<MetadataImage>,
 }
 
@@ -89,7 +89,7 @@ pub struct AppendedMetadata {
     /// What they changed.
     pub delta: MetadataDelta,
     /// The offset of the last record.
-    pub last_offset: i64,
+    pub last_offset: Offset,
 }
 
 impl<D: Disk> MetadataLog<D> {
@@ -115,12 +115,12 @@ impl<D: Disk> MetadataLog<D> {
     }
 
     /// The offset of the next record: the broker epoch of a registration that comes first.
-    pub fn end_offset(&self) -> i64 {
+    pub fn end_offset(&self) -> Offset {
         self.replica.end_offset()
     }
 
     /// Where the log starts; what came before is in a snapshot.
-    pub const fn start_offset(&self) -> i64 {
+    pub const fn start_offset(&self) -> Offset {
         self.replica.start_offset()
     }
 
@@ -189,7 +189,7 @@ impl<D: Disk> MetadataLog<D> {
         &mut self,
         records: &[MetadataRecord],
         now_ms: i64,
-    ) -> Result<i64, AppendMetadataError> {
+    ) -> Result<Offset, AppendMetadataError> {
         self.replica.mend(now_ms)?;
         let mut image = (**self.staged_image()).clone();
         for (index, record) in records.iter().enumerate() {
@@ -278,7 +278,7 @@ impl<D: Disk> MetadataLog<D> {
         mut image: MetadataImage,
         batches: Vec<Vec<u8>>,
         now_ms: i64,
-    ) -> Result<i64, raft::AppendError> {
+    ) -> Result<Offset, raft::AppendError> {
         let end_offset = self.replica.append(batches, now_ms)?;
         image.provenance = Provenance {
             last_offset: end_offset - 1,

@@ -32,7 +32,7 @@ use crate::sessions::Sessions;
 use crate::update_features::{FeatureUpdate, UpdatedFeatures, update_features};
 use metadata::{ControllerRegistration, MetadataImage, ScramKey};
 use model::MonotonicTime;
-use model::{BrokerEpoch, BrokerId, ErrorCode, Uuid};
+use model::{BrokerEpoch, BrokerId, ErrorCode, Offset, Uuid};
 use std::collections::BTreeSet;
 
 /// What a request is decided over.
@@ -42,7 +42,7 @@ pub struct DecisionContext<'a, 'r> {
     /// The controller.
     pub controller: &'a ControllerContext<'a>,
     /// The offset after the last record of the image.
-    pub next_offset: i64,
+    pub next_offset: Offset,
     /// The level of `kraft.version`, which is the quorum's.
     pub kraft_version: i16,
     /// Which brokers are heard of.

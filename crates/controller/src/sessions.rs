@@ -14,7 +14,7 @@
 
 use metadata::{BrokerRegistration, MetadataImage};
 use model::MonotonicTime;
-use model::{BrokerEpoch, BrokerId};
+use model::{BrokerEpoch, BrokerId, Offset};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,11 +62,11 @@ impl BrokerContacts {
 struct Session {
     epoch: BrokerEpoch,
     /// Where its registration stands in the metadata log.
-    registration_offset: i64,
+    registration_offset: Offset,
     /// The offset of the last record that it has followed; -1 until it says.
-    metadata_offset: i64,
+    metadata_offset: Offset,
     /// What active brokers must have followed before it may stop.
-    shutdown_offset: Option<i64>,
+    shutdown_offset: Option<Offset>,
 }
 
 /// The sessions of all registered brokers.
@@ -92,7 +92,7 @@ impl Sessions {
         };
         for broker in image.cluster.brokers().values() {
             let contact = (!broker.is_fenced).then_some(now);
-            sessions.begin(broker, broker.epoch.0, contact);
+            sessions.begin(broker, Offset(broker.epoch.0), contact);
         }
         sessions
     }
@@ -154,9 +154,11 @@ impl Sessions {
     }
 
     /// Where the registration of a broker stands in the metadata log.
-    pub fn registration_offset(&self, broker: &BrokerRegistration) -> i64 {
+    pub fn registration_offset(&self, broker: &BrokerRegistration) -> Offset {
         let session = self.session(broker);
-        session.map_or(broker.epoch.0, |session| session.registration_offset)
+        session.map_or(Offset(broker.epoch.0), |session| {
+            session.registration_offset
+        })
     }
 
     /// Whether all active brokers have followed the metadata to where this one began its shutdown.
@@ -182,9 +184,9 @@ impl Sessions {
     /// controlled shutdown or not, is in the log before `end_offset`.
     pub fn heard(
         &mut self,
-        (broker_id, metadata_offset): (BrokerId, i64),
+        (broker_id, metadata_offset): (BrokerId, Offset),
         is_shutting_down: bool,
-        end_offset: i64,
+        end_offset: Offset,
     ) {
         if let Some(session) = self.brokers.get_mut(&broker_id) {
             session.metadata_offset = metadata_offset;
@@ -197,7 +199,7 @@ impl Sessions {
 
     /// A broker has registered, with a record at `offset`. It is not heard of by that: a process that dies
     /// before its first heartbeat holds up nobody.
-    pub fn registered(&mut self, broker_id: BrokerId, offset: i64) {
+    pub fn registered(&mut self, broker_id: BrokerId, offset: Offset) {
         if let Some(session) = self.brokers.get_mut(&broker_id) {
             session.registration_offset = offset;
         }
@@ -219,7 +221,7 @@ impl Sessions {
                         session.shutdown_offset = None;
                     }
                 }
-                (_, Some(new)) => self.begin(new, new.epoch.0, None),
+                (_, Some(new)) => self.begin(new, Offset(new.epoch.0), None),
             }
         }
     }
@@ -227,13 +229,13 @@ impl Sessions {
     fn begin(
         &mut self,
         broker: &BrokerRegistration,
-        registration_offset: i64,
+        registration_offset: Offset,
         contact: Option<MonotonicTime>,
     ) {
         let session = Session {
             epoch: broker.epoch,
             registration_offset,
-            metadata_offset: -1,
+            metadata_offset: Offset::NONE,
             shutdown_offset: None,
         };
         self.brokers.insert(broker.id, session);

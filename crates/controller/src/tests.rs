@@ -187,7 +187,7 @@ fn decide_broker(cluster: &TestCluster, step: &Step) -> Vec<MetadataRecord> {
             let next_offset = image.provenance.last_offset + 1;
             let registration = NewRegistration {
                 broker_id: id,
-                incarnation_id: Uuid::from_u128(next_offset as u128),
+                incarnation_id: Uuid::from_u128(next_offset.0 as u128),
                 endpoints: Vec::new(),
                 features: SUPPORTED_FEATURES
                     .iter()

@@ -7,7 +7,7 @@ use coordinator::Reply;
 use coordinator::group::{
     GroupConfig, GroupShard, OffsetCommit, OffsetCommitPartition, OffsetCommitTopic, RecordOrigin,
 };
-use model::{LeaderEpoch, Now, ProducerId, Uuid};
+use model::{LeaderEpoch, Now, Offset, ProducerId, Uuid};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::alloc::System;
 
@@ -38,7 +38,7 @@ fn a_group_of_an_offset_keeps_few_bytes() {
                 topic_id: Uuid::ZERO,
                 partitions: vec![OffsetCommitPartition {
                     index: 0,
-                    offset: 1_000_000,
+                    offset: Offset(1_000_000),
                     leader_epoch: LeaderEpoch(0),
                     metadata: Some(""),
                 }],
@@ -48,7 +48,7 @@ fn a_group_of_an_offset_keeps_few_bytes() {
         assert!(matches!(decision.reply, Reply::Now(_)));
         for record in decision.records {
             let origin = RecordOrigin {
-                offset: at as i64,
+                offset: Offset(at as i64),
                 producer_id: ProducerId::NONE,
             };
             let value = record.value.as_deref();

@@ -6,14 +6,14 @@ use crate::{
     ConfigsImage, DelegationTokensImage, FeaturesImage, KRAFT_VERSION_FEATURE, MetadataRecord,
     Partition, PartitionChange, ScramImage, TopicsImage, client_quotas,
 };
-use model::{BrokerId, LeaderEpoch, ProducerId, Uuid};
+use model::{BrokerId, LeaderEpoch, Offset, ProducerId, Uuid};
 use std::sync::Arc;
 
 /// How far into the log an image goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Provenance {
     /// The offset of the last record in the image, -1 before the first.
-    pub last_offset: i64,
+    pub last_offset: Offset,
     /// The leader epoch of that record.
     pub last_epoch: LeaderEpoch,
     /// When that record was appended, in milliseconds since the epoch.
@@ -23,7 +23,7 @@ pub struct Provenance {
 impl Provenance {
     /// That of the empty image.
     pub const EMPTY: Self = Self {
-        last_offset: -1,
+        last_offset: Offset::NONE,
         last_epoch: LeaderEpoch::NONE,
         last_timestamp_ms: -1,
     };

@@ -3,7 +3,7 @@
 use crate::metadata_version::MetadataVersion;
 use crate::quorum::{QuorumRecord, QuorumRecordError};
 use crate::record::{MetadataRecord, RecordError};
-use model::LeaderEpoch;
+use model::{LeaderEpoch, Offset};
 use record::batch::HEADER_SIZE_BYTES;
 use record::{BatchBuilder, BatchHeader, Compression, Record, RecordBatch, Records};
 
@@ -21,19 +21,19 @@ pub enum BatchContentError {
     #[error("the batch at offset {base_offset} has a wrong checksum")]
     Checksum {
         /// The batch's first offset.
-        base_offset: i64,
+        base_offset: Offset,
     },
     /// The batch is compressed.
     #[error("the batch at offset {base_offset} is compressed, as no controller writes it")]
     Compressed {
         /// The batch's first offset.
-        base_offset: i64,
+        base_offset: Offset,
     },
     /// The batch is damaged inside.
     #[error("the batch at offset {base_offset} cannot be read: {error}")]
     Records {
         /// The batch's first offset.
-        base_offset: i64,
+        base_offset: Offset,
         /// What is wrong.
         error: String,
     },
@@ -41,7 +41,7 @@ pub enum BatchContentError {
     #[error("offset {offset}: {error}")]
     Metadata {
         /// The record's offset.
-        offset: i64,
+        offset: Offset,
         /// What is wrong.
         error: RecordError,
     },
@@ -49,7 +49,7 @@ pub enum BatchContentError {
     #[error("offset {offset}: {error}")]
     Quorum {
         /// The record's offset.
-        offset: i64,
+        offset: Offset,
         /// What is wrong.
         error: QuorumRecordError,
     },
@@ -80,9 +80,9 @@ pub fn read_quorum_records(
 /// build does not know: the records before that were shown.
 pub fn read_metadata_records<E: From<BatchContentError>>(
     batch: &RecordBatch<'_>,
-    mut visit: impl FnMut(i64, MetadataRecord) -> Result<(), E>,
+    mut visit: impl FnMut(Offset, MetadataRecord) -> Result<(), E>,
 ) -> Result<(), E> {
-    for (offset, record) in (batch.base_offset()..).zip(records(batch)?) {
+    for (offset, record) in (batch.base_offset().0..).map(Offset).zip(records(batch)?) {
         let value = record?.value.unwrap_or_default();
         let record = MetadataRecord::from_bytes(value);
         visit(
@@ -124,7 +124,7 @@ pub fn is_compressed(batch: &RecordBatch<'_>) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchPlace {
     /// The offset of the batch's first record.
-    pub base_offset: i64,
+    pub base_offset: Offset,
     /// The epoch of the leader that writes it.
     pub leader_epoch: LeaderEpoch,
     /// The time of writing, in milliseconds since the epoch.
@@ -182,7 +182,7 @@ pub fn record_beyond_batch(
     metadata_version: MetadataVersion,
 ) -> Option<(usize, usize)> {
     let place = BatchPlace {
-        base_offset: 0,
+        base_offset: Offset::ZERO,
         leader_epoch: LeaderEpoch(0),
         timestamp_ms: 0,
     };
@@ -265,7 +265,7 @@ impl MetadataBatchWriter {
     }
 
     /// The offset after the last record.
-    pub(crate) const fn next_offset(&self) -> i64 {
+    pub(crate) const fn next_offset(&self) -> Offset {
         self.place.base_offset
     }
 
@@ -286,7 +286,7 @@ mod tests {
     use record::Compressor;
 
     const PLACE: BatchPlace = BatchPlace {
-        base_offset: 7,
+        base_offset: Offset(7),
         leader_epoch: LeaderEpoch(1),
         timestamp_ms: 9,
     };
@@ -327,7 +327,9 @@ mod tests {
             };
             assert_eq!(
                 refused,
-                Err(BatchContentError::Compressed { base_offset: 7 })
+                Err(BatchContentError::Compressed {
+                    base_offset: Offset(7)
+                })
             );
         }
     }
@@ -342,12 +344,17 @@ mod tests {
         );
         let (batch, _) = RecordBatch::parse(&bytes).expect("one batch");
         let mut seen = Vec::new();
-        let stop = BatchContentError::Checksum { base_offset: 0 };
+        let stop = BatchContentError::Checksum {
+            base_offset: Offset(0),
+        };
         let stopped = read_metadata_records(&batch, |offset, record| {
             seen.push((offset, record));
             Err::<(), _>(stop.clone())
         });
-        assert_eq!((stopped, seen), (Err(stop), vec![(7, credential(1))]));
+        assert_eq!(
+            (stopped, seen),
+            (Err(stop), vec![(Offset(7), credential(1))])
+        );
     }
 
     #[test]
@@ -355,7 +362,7 @@ mod tests {
         const MEBIBYTE: usize = 1 << 20;
         let sizes = |records: &[MetadataRecord]| -> Vec<usize> {
             let batches = metadata_batches(records, MetadataVersion::LATEST, PLACE);
-            let mut next_offset = 7;
+            let mut next_offset = Offset(7);
             let batches = batches.iter().map(|bytes| {
                 let (batch, _) = RecordBatch::parse(bytes).expect("one batch");
                 assert_eq!(batch.base_offset(), next_offset);

@@ -16,7 +16,7 @@ use crate::log_batch::{
 use crate::metadata_version::MetadataVersion;
 use crate::quorum::{QuorumRecord, Voter};
 use crate::record::MetadataRecord;
-use model::LeaderEpoch;
+use model::{LeaderEpoch, Offset};
 use record::{BatchError, Batches};
 use std::convert::Infallible;
 use std::fmt;
@@ -26,7 +26,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SnapshotId {
     /// The offset after the last record in the snapshot.
-    pub end_offset: i64,
+    pub end_offset: Offset,
     /// The leader epoch of that record.
     pub epoch: LeaderEpoch,
 }
@@ -34,7 +34,7 @@ pub struct SnapshotId {
 impl SnapshotId {
     /// The snapshot that formatting a directory writes: no records, only the first voters.
     pub const BOOTSTRAP: Self = Self {
-        end_offset: 0,
+        end_offset: Offset::ZERO,
         epoch: LeaderEpoch(0),
     };
 }
@@ -160,7 +160,7 @@ pub fn write_snapshot<E>(
 ) -> Result<(), E> {
     let provenance = image.provenance;
     let place = BatchPlace {
-        base_offset: 0,
+        base_offset: Offset::ZERO,
         leader_epoch: provenance.last_epoch.max(LeaderEpoch(0)),
         timestamp_ms: now_ms,
     };
@@ -183,7 +183,7 @@ pub fn write_snapshot<E>(
 /// The bytes of a `bootstrap.checkpoint` with these records.
 pub fn bootstrap_snapshot(records: &[MetadataRecord], now_ms: i64) -> Vec<u8> {
     let place = BatchPlace {
-        base_offset: 0,
+        base_offset: Offset::ZERO,
         leader_epoch: LeaderEpoch(0),
         timestamp_ms: now_ms,
     };
@@ -273,7 +273,7 @@ pub fn read_snapshot(
 ) -> Result<Snapshot<MetadataImage>, SnapshotError> {
     let mut image = MetadataImage::default();
     let frame = read(bytes, |record| Ok(image.replay(&record)?))?;
-    if id.end_offset > 0 {
+    if id.end_offset > Offset::ZERO {
         image.provenance = Provenance {
             last_offset: id.end_offset - 1,
             last_epoch: id.epoch,
@@ -349,7 +349,7 @@ pub fn read_bootstrap_snapshot(bytes: &[u8]) -> Result<Vec<MetadataRecord>, Snap
 /// Fuzz entry: any bytes; a snapshot that was read is written and read again unchanged.
 pub fn fuzz_snapshot(bytes: &[u8]) {
     let id = SnapshotId {
-        end_offset: 10,
+        end_offset: Offset(10),
         epoch: LeaderEpoch(1),
     };
     if let Ok(snapshot) = read_snapshot(bytes, id) {

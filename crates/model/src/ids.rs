@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::num::ParseIntError;
+use std::ops::{Add, AddAssign, Sub};
 use std::str::FromStr;
 
 /// A number that must not be taken for another one of the same width: shown as the number, and as fast.
@@ -93,6 +94,72 @@ impl LeaderEpoch {
     }
 }
 
+number! {
+    /// Where a record stands in its partition's log, or the quorum's: no time, no size and no position in a
+    /// file, which are as wide. A count of records moves it, and two of them are a count apart.
+    #[derive(Default)]
+    Offset(i64)
+}
+
+impl Offset {
+    /// The first of every log.
+    pub const ZERO: Self = Self(0);
+
+    /// Before every log.
+    pub const MIN: Self = Self(i64::MIN);
+
+    /// Beyond every log.
+    pub const MAX: Self = Self(i64::MAX);
+
+    /// The offset `count` further, around the end of the range: of a batch that nobody has checked.
+    #[inline]
+    #[must_use]
+    pub const fn wrapping_add(self, count: i64) -> Self {
+        Self(self.0.wrapping_add(count))
+    }
+
+    /// The offset `count` further, or the greatest.
+    #[inline]
+    #[must_use]
+    pub const fn saturating_add(self, count: i64) -> Self {
+        Self(self.0.saturating_add(count))
+    }
+}
+
+impl Add<i64> for Offset {
+    type Output = Self;
+
+    #[inline]
+    fn add(self, count: i64) -> Self {
+        Self(self.0 + count)
+    }
+}
+
+impl AddAssign<i64> for Offset {
+    #[inline]
+    fn add_assign(&mut self, count: i64) {
+        self.0 += count;
+    }
+}
+
+impl Sub<i64> for Offset {
+    type Output = Self;
+
+    #[inline]
+    fn sub(self, count: i64) -> Self {
+        Self(self.0 - count)
+    }
+}
+
+impl Sub for Offset {
+    type Output = i64;
+
+    #[inline]
+    fn sub(self, other: Self) -> i64 {
+        self.0 - other.0
+    }
+}
+
 /// A partition of a topic by name, shown as Kafka does: `topic-3`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TopicPartition {
@@ -143,5 +210,19 @@ mod tests {
             format!("{} {:?}", ProducerId(4711), ProducerEpoch(3)),
             "4711 3"
         );
+    }
+
+    #[test]
+    fn a_count_moves_an_offset_and_two_offsets_are_a_count_apart() {
+        let mut offset = Offset::ZERO + 7;
+        offset += 2;
+        assert_eq!(
+            (offset, offset - 1, offset - Offset(4)),
+            (Offset(9), Offset(8), 5)
+        );
+        assert_eq!(format!("{offset:020}"), "00000000000000000009");
+        assert_eq!(Offset::MAX.saturating_add(1), Offset::MAX);
+        assert_eq!(Offset::MAX.wrapping_add(1), Offset(i64::MIN));
+        assert!(Offset::NONE < Offset::ZERO && offset < Offset::MAX);
     }
 }

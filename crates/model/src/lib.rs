@@ -25,7 +25,9 @@ mod writer;
 
 pub use array::Array;
 pub use error_code::{ErrorCode, Retriability};
-pub use ids::{BrokerEpoch, BrokerId, LeaderEpoch, ProducerEpoch, ProducerId, TopicPartition};
+pub use ids::{
+    BrokerEpoch, BrokerId, LeaderEpoch, Offset, ProducerEpoch, ProducerId, TopicPartition,
+};
 pub use invalid_strings::InvalidStrings;
 pub use primitives::{DecodeError, Element, Message, Reader, Version};
 pub use time::{MonotonicTime, Now, RetentionClock};

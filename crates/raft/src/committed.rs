@@ -5,6 +5,7 @@
 use crate::error::ReadError;
 use crate::quorum_log::QuorumLog;
 use metadata::SnapshotId;
+use model::Offset;
 use record::Batches;
 use storage::disk::Disk;
 
@@ -30,9 +31,9 @@ pub enum Committed {
 pub struct CommittedBatches {
     /// The offset of the first record that counts. Those before it in its batch are in the snapshot
     /// that was handed out.
-    pub start_offset: i64,
+    pub start_offset: Offset,
     /// The offset after the last record.
-    pub end_offset: i64,
+    pub end_offset: Offset,
     /// The batches.
     pub bytes: Vec<u8>,
 }
@@ -77,8 +78,8 @@ impl<D: Disk> QuorumLog<D> {
     /// Whole batches below `end_offset`, from the one on that holds `start_offset`.
     fn read_batches(
         &self,
-        start_offset: i64,
-        end_offset: i64,
+        start_offset: Offset,
+        end_offset: Offset,
     ) -> Result<Option<CommittedBatches>, ReadError> {
         let mut bytes = Vec::new();
         let of_log = |error: String| ReadError::Log(error);

@@ -29,6 +29,7 @@
 //! Apache Kafka takes it after it has appended.
 
 use crate::error::OpenError;
+use model::Offset;
 use record::batch::{HEADER_SIZE_BYTES, MAGIC, MAGIC_OFFSET, batch_size_bytes};
 use record::{Batches, RecordBatch};
 use std::io;
@@ -79,7 +80,7 @@ pub(crate) fn check<D: Disk>(disk: &D, directory: &Path, folder: &Path) -> Resul
 
 /// Notes for the next start that the batches below `end_offset` were synced, in the folder of the log or in its
 /// log directory. What was noted there of less goes.
-pub(crate) fn note<D: Disk>(disk: &D, place: &Path, end_offset: i64) -> io::Result<()> {
+pub(crate) fn note<D: Disk>(disk: &D, place: &Path, end_offset: Offset) -> io::Result<()> {
     disk.open(&note_of(place, end_offset), OpenMode::Replace)?;
     disk.sync_directory(place)?;
     let notes = numbered_files(disk, place, SYNCED_SUFFIX).map_err(|error| error.source)?;
@@ -95,8 +96,8 @@ pub(crate) fn note<D: Disk>(disk: &D, place: &Path, end_offset: i64) -> io::Resu
 pub(crate) fn move_note<D: Disk>(
     disk: &D,
     folder: &Path,
-    before: Option<i64>,
-    end_offset: i64,
+    before: Option<Offset>,
+    end_offset: Offset,
 ) -> Result<(), StorageError> {
     let note = note_of(folder, end_offset);
     if let Some(before) = before {
@@ -120,12 +121,12 @@ pub(crate) fn move_note<D: Disk>(
 }
 
 /// The file that notes an offset.
-fn note_of(place: &Path, end_offset: i64) -> PathBuf {
+fn note_of(place: &Path, end_offset: Offset) -> PathBuf {
     place.join(format!("{end_offset:0NAME_DIGITS$}{SYNCED_SUFFIX}"))
 }
 
 /// The largest offset that is noted in the folder of the log.
-pub(crate) fn noted<D: Disk>(disk: &D, folder: &Path) -> Result<Option<i64>, StorageError> {
+pub(crate) fn noted<D: Disk>(disk: &D, folder: &Path) -> Result<Option<Offset>, StorageError> {
     let notes = numbered_files(disk, folder, SYNCED_SUFFIX)?;
     Ok(notes.last().map(|(end_offset, _)| *end_offset))
 }
@@ -146,7 +147,7 @@ pub(crate) fn forget_notes<D: Disk>(disk: &D, folder: &Path) -> Result<(), Stora
 /// Checks what an earlier run has noted in `place` of the log in `folder`.
 fn check_noted<D: Disk>(disk: &D, place: &Path, folder: &Path) -> Result<(), OpenError> {
     for (end_offset, note) in numbered_files(disk, place, SYNCED_SUFFIX)? {
-        if end_offset > 0 && segments(disk, folder)?.is_empty() {
+        if end_offset > Offset::ZERO && segments(disk, folder)?.is_empty() {
             return Err(OpenError::Missing {
                 folder: folder.to_owned(),
                 end_offset,
@@ -176,7 +177,7 @@ fn check_noted<D: Disk>(disk: &D, place: &Path, folder: &Path) -> Result<(), Ope
 pub(crate) fn check_below<D: Disk>(
     disk: &D,
     folder: &Path,
-    end_offset: i64,
+    end_offset: Offset,
 ) -> Result<(), OpenError> {
     let mut end = (folder.to_owned(), SoundPart::default());
     for (index, (base_offset, path)) in segments(disk, folder)?.into_iter().enumerate() {
@@ -201,7 +202,7 @@ pub(crate) fn check_below<D: Disk>(
 }
 
 /// The files of batches with their first offsets, in order.
-fn segments<D: Disk>(disk: &D, folder: &Path) -> Result<Vec<(i64, PathBuf)>, StorageError> {
+fn segments<D: Disk>(disk: &D, folder: &Path) -> Result<Vec<(Offset, PathBuf)>, StorageError> {
     numbered_files(disk, folder, ".log")
 }
 
@@ -210,13 +211,13 @@ fn numbered_files<D: Disk>(
     disk: &D,
     folder: &Path,
     suffix: &str,
-) -> Result<Vec<(i64, PathBuf)>, StorageError> {
+) -> Result<Vec<(Offset, PathBuf)>, StorageError> {
     let entries = match disk.list(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         listed => listed.context("list", folder)?,
     };
-    let offset = |name: &str| -> Option<i64> {
+    let offset = |name: &str| -> Option<Offset> {
         let digits = name.strip_suffix(suffix)?;
         let is_offset = digits.len() == NAME_DIGITS && digits.bytes().all(|b| b.is_ascii_digit());
         digits.parse().ok().filter(|_| is_offset)
@@ -234,11 +235,11 @@ fn numbered_files<D: Disk>(
 struct SoundPart {
     bytes: u64,
     /// The offset after the last of them.
-    next_offset: i64,
+    next_offset: Offset,
 }
 
 /// The sound front of a segment that begins at `base_offset`.
-fn sound_part<F: DiskFile>(file: &F, base_offset: i64) -> io::Result<SoundPart> {
+fn sound_part<F: DiskFile>(file: &F, base_offset: Offset) -> io::Result<SoundPart> {
     let mut next_offset = base_offset;
     let length = file.length()?;
     let (mut position, mut want_bytes) = (0, READ_BYTES);

@@ -2,7 +2,7 @@
 
 use crate::followers::QuorumReplica;
 use crate::replica::{QuorumMembership, Replica, RoleState};
-use model::{BrokerId, LeaderEpoch, Now, Uuid};
+use model::{BrokerId, LeaderEpoch, Now, Offset, Uuid};
 use storage::disk::Disk;
 
 /// The quorum as its leader knows it.
@@ -13,7 +13,7 @@ pub struct QuorumDescription {
     /// Its epoch.
     pub leader_epoch: LeaderEpoch,
     /// The end of what is certain.
-    pub high_watermark: i64,
+    pub high_watermark: Offset,
     /// The voters.
     pub voters: Vec<QuorumReplica>,
     /// Those who follow without a vote and were heard of lately.

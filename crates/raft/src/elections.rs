@@ -7,7 +7,7 @@
 use crate::followers::ReplicaKey;
 use crate::messages::LeaderAndEpoch;
 use crate::replica::{QuorumMembership, Replica};
-use model::{BrokerId, ErrorCode, LeaderEpoch};
+use model::{BrokerId, ErrorCode, LeaderEpoch, Offset};
 use storage::disk::Disk;
 
 /// A Vote.
@@ -22,7 +22,7 @@ pub struct VoteRequest {
     /// The epoch of its last batch.
     pub last_offset_epoch: LeaderEpoch,
     /// The end of its log.
-    pub last_offset: i64,
+    pub last_offset: Offset,
     /// Whether it only wants to know whether it would be elected (KIP-996).
     pub is_pre_vote: bool,
 }
@@ -59,7 +59,8 @@ impl<D: Disk> Replica<D> {
             true => last_offset_epoch <= epoch,
             false => last_offset_epoch < epoch,
         };
-        let is_valid = is_possible && !last_offset_epoch.is_none() && request.last_offset >= 0;
+        let is_valid =
+            is_possible && !last_offset_epoch.is_none() && request.last_offset >= Offset::ZERO;
         let error = if !is_valid {
             ErrorCode::InvalidRequest
         } else if epoch < self.epoch {

@@ -1,7 +1,7 @@
 //! Why a replica of the quorum's log cannot be opened, written, read, or follow its leader.
 
 use metadata::{BatchContentError, QuorumStateError, SnapshotError, SnapshotId};
-use model::{BrokerId, ErrorCode, LeaderEpoch, Uuid};
+use model::{BrokerId, ErrorCode, LeaderEpoch, Offset, Uuid};
 use std::path::{Path, PathBuf};
 use storage::StorageError;
 
@@ -41,7 +41,7 @@ pub enum OpenError {
         /// The folder of the log.
         folder: PathBuf,
         /// Where the log ended, or beyond.
-        end_offset: i64,
+        end_offset: Offset,
         /// The file by which an earlier run says so.
         note: PathBuf,
     },
@@ -80,7 +80,7 @@ pub enum OpenError {
     #[error("the metadata log starts at offset {log_start_offset}, and no snapshot reaches there")]
     MissingSnapshot {
         /// Where the log starts.
-        log_start_offset: i64,
+        log_start_offset: Offset,
     },
     /// A control batch of the log is damaged, or holds what this build does not know.
     #[error("metadata log: {0}")]
@@ -209,9 +209,9 @@ pub enum ObserverError {
     )]
     BelowHighWatermark {
         /// Where the leader says that the logs part.
-        offset: i64,
+        offset: Offset,
         /// The high watermark of this replica.
-        high_watermark: i64,
+        high_watermark: Offset,
         /// The log's directory.
         directory: PathBuf,
     },

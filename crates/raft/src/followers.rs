@@ -3,7 +3,7 @@
 //! Nobody's vote depends on it while the leader votes alone. It is told by `DescribeQuorum`, and
 //! forgotten of those who are silent for five minutes.
 
-use model::{BrokerId, MonotonicTime, Now, Uuid};
+use model::{BrokerId, MonotonicTime, Now, Offset, Uuid};
 use std::collections::BTreeMap;
 
 /// A follower that is silent for so long is forgotten.
@@ -29,7 +29,7 @@ pub struct QuorumReplica {
     /// Its directory; all zero when the voters are fixed by configuration.
     pub directory_id: Uuid,
     /// The end of its log.
-    pub log_end_offset: i64,
+    pub log_end_offset: Offset,
     /// When it was last heard of.
     pub last_fetch_timestamp_ms: i64,
     /// When it last had the whole log; negative when it never had.
@@ -43,9 +43,9 @@ pub(crate) struct Followers(BTreeMap<ReplicaKey, Follower>);
 /// How far one has come.
 #[derive(Debug, Clone, Copy)]
 struct Follower {
-    log_end_offset: i64,
+    log_end_offset: Offset,
     /// The end of the leader's log at the last fetch.
-    leader_end_offset: i64,
+    leader_end_offset: Offset,
     heard_at: MonotonicTime,
     last_fetch_timestamp_ms: i64,
     /// Negative before it has caught up once.
@@ -63,8 +63,8 @@ impl Followers {
     pub(crate) fn fetched(
         &mut self,
         replica: ReplicaKey,
-        offset: i64,
-        leader_end_offset: i64,
+        offset: Offset,
+        leader_end_offset: Offset,
         now: Now,
     ) {
         let nameless = self.take_nameless(replica);
@@ -161,13 +161,18 @@ mod tests {
     fn check(fetches: &[(i64, i64, i64)], caught_up_ms: i64) {
         let mut followers = Followers::default();
         for (now_ms, offset, leader_end_offset) in fetches {
-            followers.fetched(key(5), *offset, *leader_end_offset, Now::at_ms(*now_ms));
+            followers.fetched(
+                key(5),
+                Offset(*offset),
+                Offset(*leader_end_offset),
+                Now::at_ms(*now_ms),
+            );
         }
         let (now_ms, offset, _) = *fetches.last().expect("some");
         let expect = QuorumReplica {
             id: BrokerId(5),
             directory_id: Uuid::ZERO,
-            log_end_offset: offset,
+            log_end_offset: Offset(offset),
             last_fetch_timestamp_ms: now_ms,
             last_caught_up_timestamp_ms: caught_up_ms,
         };
@@ -187,8 +192,8 @@ mod tests {
     #[test]
     fn whoever_is_silent_is_forgotten() {
         let mut followers = Followers::default();
-        followers.fetched(key(5), 0, 0, Now::at_ms(1_000));
-        followers.fetched(key(6), 0, 0, Now::at_ms(2_000));
+        followers.fetched(key(5), Offset(0), Offset(0), Now::at_ms(1_000));
+        followers.fetched(key(6), Offset(0), Offset(0), Now::at_ms(2_000));
         let ids = |now_ms| {
             let described = followers.describe(MonotonicTime::from_ms(now_ms));
             described.iter().map(|one| one.id.0).collect::<Vec<_>>()
@@ -205,11 +210,11 @@ mod tests {
             directory_id: Uuid::from_u128(name),
             ..key(id)
         };
-        followers.fetched(key(5), 3, 3, Now::at_ms(1_000));
-        followers.fetched(key(6), 3, 3, Now::at_ms(1_000));
-        followers.fetched(named(5, 7), 3, 9, Now::at_ms(2_000));
+        followers.fetched(key(5), Offset(3), Offset(3), Now::at_ms(1_000));
+        followers.fetched(key(6), Offset(3), Offset(3), Now::at_ms(1_000));
+        followers.fetched(named(5, 7), Offset(3), Offset(9), Now::at_ms(2_000));
         // A directory that is another one is another replica.
-        followers.fetched(named(5, 8), 3, 9, Now::at_ms(2_000));
+        followers.fetched(named(5, 8), Offset(3), Offset(9), Now::at_ms(2_000));
         let described = followers.describe(MonotonicTime::from_ms(2_000));
         let described = described.iter().map(|one| {
             let directory = u128::from_be_bytes(one.directory_id.to_bytes());
@@ -226,8 +231,8 @@ mod tests {
             directory_id: Uuid::from_u128(u128::MAX),
             ..key(5)
         };
-        followers.fetched(named, 0, 0, Now::at_ms(1_000));
-        followers.fetched(key(5), 0, 0, Now::at_ms(2_000));
+        followers.fetched(named, Offset(0), Offset(0), Now::at_ms(1_000));
+        followers.fetched(key(5), Offset(0), Offset(0), Now::at_ms(2_000));
         let knows = |id, now_ms| followers.knows(BrokerId(id), MonotonicTime::from_ms(now_ms));
         assert!(knows(5, 301_999) && !knows(5, 302_000));
         assert!(!knows(4, 2_000) && !knows(6, 2_000));
@@ -237,7 +242,7 @@ mod tests {
     fn those_who_are_known_are_bounded() {
         let mut followers = Followers::default();
         for id in 0..COUNT_MAX as i32 + 3 {
-            followers.fetched(key(id), 0, 0, Now::at_ms(i64::from(id)));
+            followers.fetched(key(id), Offset(0), Offset(0), Now::at_ms(i64::from(id)));
         }
         let described = followers.describe(MonotonicTime::from_ms(2_000));
         assert_eq!((described.len(), described[0].id), (COUNT_MAX, BrokerId(3)));

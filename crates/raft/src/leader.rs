@@ -10,6 +10,7 @@ use crate::quorum_state_file;
 use crate::replica::{Leading, QuorumMembership, Replica, RoleState};
 use crate::staged::{Unit, parsed};
 use metadata::{BatchPlace, QuorumRecord, quorum_batch};
+use model::Offset;
 use storage::disk::Disk;
 
 impl<D: Disk> Replica<D> {
@@ -63,7 +64,7 @@ impl<D: Disk> Replica<D> {
     ///
     /// # Errors
     /// When this node does not lead, or the log takes nothing; nothing is taken then.
-    pub fn append(&mut self, batches: Vec<Vec<u8>>, now_ms: i64) -> Result<i64, AppendError> {
+    pub fn append(&mut self, batches: Vec<Vec<u8>>, now_ms: i64) -> Result<Offset, AppendError> {
         self.mend(now_ms)?;
         let mut end_offset = self.end_offset();
         for batch in &batches {
@@ -93,7 +94,7 @@ impl<D: Disk> Replica<D> {
     /// When the disk has no room or the process no file descriptor left, a later append may succeed;
     /// when the disk fails, only the next start tells what was written. What is not below the high
     /// watermark then is not in the log, and was never appended.
-    pub fn flush(&mut self, now_ms: i64) -> Result<i64, AppendError> {
+    pub fn flush(&mut self, now_ms: i64) -> Result<Offset, AppendError> {
         let RoleState::Leader(Leading { staged, .. }) = &mut self.role else {
             return Err(AppendError::NotLeader);
         };

@@ -2,7 +2,7 @@
 //! KIP-630) without their encoding. Whoever has the socket translates.
 
 use metadata::SnapshotId;
-use model::{BrokerId, ErrorCode, LeaderEpoch};
+use model::{BrokerId, ErrorCode, LeaderEpoch, Offset};
 use storage::leader_epochs::LeaderEpochEnd;
 
 /// An epoch, and who leads it if that is known. Every answer names one.
@@ -42,11 +42,11 @@ pub enum Wanted {
     /// The log from an offset on.
     Log {
         /// The end of what is here, or where the last batch begins, to be compared.
-        fetch_offset: i64,
+        fetch_offset: Offset,
         /// The epoch of the last batch before that, by which the leader sees whether the logs part.
         last_fetched_epoch: LeaderEpoch,
         /// What is known as committed here; a leader that knows more answers at once.
-        high_watermark: i64,
+        high_watermark: Offset,
     },
     /// A snapshot from a position on.
     Snapshot {
@@ -81,7 +81,7 @@ pub enum Content<'a> {
         /// The batches; none when there is nothing new.
         bytes: &'a [u8],
         /// The end of what is committed; negative while the leader does not know it.
-        high_watermark: i64,
+        high_watermark: Offset,
     },
     /// The logs part: the leader has of this epoch, or of the last one before it, so much.
     Diverging(LeaderEpochEnd),

@@ -3,7 +3,7 @@
 
 use crate::download::Download;
 use crate::messages::Request;
-use model::{BrokerId, MonotonicTime};
+use model::{BrokerId, MonotonicTime, Offset};
 use storage::disk::Disk;
 
 /// How long an observer waits.
@@ -38,7 +38,7 @@ pub(crate) struct Observer<D: Disk> {
     /// Whether somebody else is asked for the leader, which has been silent.
     pub(crate) is_asking_around: bool,
     /// What the leader has told last of how far its log is committed.
-    pub(crate) leader_high_watermark: Option<i64>,
+    pub(crate) leader_high_watermark: Option<Offset>,
     pub(crate) under_way: Option<UnderWay>,
     /// Before then nothing is asked.
     pub(crate) retry_at: MonotonicTime,
@@ -47,7 +47,7 @@ pub(crate) struct Observer<D: Disk> {
     /// Whether the last batch here was compared with the leader's since that was out of reach.
     pub(crate) is_compared: bool,
     /// The offset of the note beside the log, once this run has left one.
-    pub(crate) noted: Option<i64>,
+    pub(crate) noted: Option<Offset>,
 }
 
 /// A request that may still be answered.

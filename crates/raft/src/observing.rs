@@ -24,7 +24,7 @@ use crate::observer::{Observer, UnderWay};
 use crate::quorum_state_file;
 use crate::replica::{QuorumMembership, Replica, RoleState};
 use metadata::{QuorumRecord, SnapshotId, is_compressed, read_quorum_records};
-use model::{ErrorCode, LeaderEpoch, MonotonicTime, Now};
+use model::{ErrorCode, LeaderEpoch, MonotonicTime, Now, Offset};
 use record::{Batches, RecordBatch};
 use storage::disk::Disk;
 use storage::leader_epochs::LeaderEpochEnd;
@@ -300,7 +300,7 @@ impl<D: Disk> Replica<D> {
 
     /// Where the next fetch begins, and the epoch of the batch before: at the end of the log, unless the last batch has
     /// yet to be compared.
-    fn fetch_position(&self) -> (i64, LeaderEpoch) {
+    fn fetch_position(&self) -> (Offset, LeaderEpoch) {
         let log = &self.log;
         let end = (log.log.log_end_offset(), log.last_epoch());
         let is_compared =
@@ -334,7 +334,7 @@ impl<D: Disk> Replica<D> {
     /// When the leader has another batch, and this one is committed; when one of the two is damaged.
     fn compare<'a>(
         &mut self,
-        fetch_offset: i64,
+        fetch_offset: Offset,
         bytes: &'a [u8],
         now_ms: i64,
     ) -> Result<Option<&'a [u8]>, ObserverError> {
@@ -374,7 +374,7 @@ impl<D: Disk> Replica<D> {
     fn take_records(
         &mut self,
         bytes: &[u8],
-        high_watermark: i64,
+        high_watermark: Offset,
         now_ms: i64,
     ) -> Result<(), ObserverError> {
         let log = &mut self.log;
@@ -406,7 +406,8 @@ impl<D: Disk> Replica<D> {
         }
         log.commit(committed);
         if let RoleState::Observer(observer) = &mut self.role {
-            observer.leader_high_watermark = Some(high_watermark).filter(|known| *known >= 0);
+            observer.leader_high_watermark =
+                Some(high_watermark).filter(|known| *known >= Offset::ZERO);
         }
         Ok(())
     }
@@ -443,7 +444,7 @@ impl<D: Disk> Replica<D> {
 
     /// What a leader is answered that lacks what is committed. The next start has to know it too: a
     /// supervisor makes one at once.
-    fn below_high_watermark(&self, offset: i64) -> ObserverError {
+    fn below_high_watermark(&self, offset: Offset) -> ObserverError {
         // It is left again when the log is closed, and whoever closes it hears of a failure.
         let _ = self.note_committed();
         ObserverError::BelowHighWatermark {
@@ -539,8 +540,8 @@ fn check_sum(batch: &RecordBatch<'_>) -> Result<(), String> {
 /// batch is found by the log.
 fn quorum_records(
     bytes: &[u8],
-    mut offset: i64,
-) -> Result<Vec<(i64, Vec<QuorumRecord>)>, ObserverError> {
+    mut offset: Offset,
+) -> Result<Vec<(Offset, Vec<QuorumRecord>)>, ObserverError> {
     let mut found = Vec::new();
     for batch in Batches::new(bytes).map_while(Result::ok) {
         let base_offset = batch.base_offset();

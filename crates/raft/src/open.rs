@@ -12,7 +12,7 @@ use crate::snapshots::Snapshots;
 use crate::voter_set::VoterHistory;
 use config::server::MetadataLogConfig;
 use metadata::{SnapshotId, check_snapshot, read_quorum_records};
-use model::{BrokerId, LeaderEpoch, TopicPartition, Uuid};
+use model::{BrokerId, LeaderEpoch, Offset, TopicPartition, Uuid};
 use record::Batches;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -219,7 +219,7 @@ fn check_snapshots<D: Disk>(
 ) -> Result<(), OpenError> {
     let log_start_offset = log.log_start_offset();
     let newest = snapshots.newest();
-    if log_start_offset > 0 && newest.is_none_or(|id| id.end_offset < log_start_offset) {
+    if log_start_offset > Offset::ZERO && newest.is_none_or(|id| id.end_offset < log_start_offset) {
         return Err(OpenError::MissingSnapshot { log_start_offset });
     }
     // A snapshot beyond the log stands for all of it: a node that was a follower fetched it.

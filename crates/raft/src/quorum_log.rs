@@ -14,7 +14,7 @@ use crate::snapshots::{SNAPSHOT_BYTES_MAX, Snapshots};
 use crate::voter_set::VoterHistory;
 use config::server::MetadataLogConfig;
 use metadata::{SnapshotId, SnapshotQuorum};
-use model::LeaderEpoch;
+use model::{LeaderEpoch, Offset};
 use record::Batches;
 use std::collections::VecDeque;
 use std::io;
@@ -46,8 +46,8 @@ impl LogState {
 /// A batch that the leader has written, kept for whoever applies it.
 #[derive(Debug)]
 pub(crate) struct WrittenBatch {
-    pub(crate) base_offset: i64,
-    pub(crate) end_offset: i64,
+    pub(crate) base_offset: Offset,
+    pub(crate) end_offset: Offset,
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -63,11 +63,11 @@ pub(crate) struct QuorumLog<D: Disk> {
     pub(crate) pace: SnapshotPace,
     pub(crate) state: LogState,
     /// The end of what is committed.
-    high_watermark: i64,
+    high_watermark: Offset,
     /// The snapshot to be handed out before anything else.
     pub(crate) unapplied_snapshot: Option<SnapshotId>,
     /// The end of what was handed out.
-    pub(crate) applied_end: i64,
+    pub(crate) applied_end: Offset,
     /// What the leader has written and nobody has taken yet.
     pub(crate) written: VecDeque<WrittenBatch>,
 }
@@ -88,7 +88,7 @@ impl<D: Disk> QuorumLog<D> {
     /// A log of which only the newest snapshot is known as committed.
     pub(crate) fn new(parts: QuorumLogParts<D>) -> Self {
         let newest = parts.snapshots.newest();
-        let snapshot_end = newest.map_or(0, |id| id.end_offset);
+        let snapshot_end = newest.map_or(Offset::ZERO, |id| id.end_offset);
         let committed = snapshot_end.max(parts.log.log_start_offset());
         Self {
             disk: parts.disk,
@@ -107,12 +107,12 @@ impl<D: Disk> QuorumLog<D> {
     }
 
     /// The end of what is committed.
-    pub(crate) const fn high_watermark(&self) -> i64 {
+    pub(crate) const fn high_watermark(&self) -> Offset {
         self.high_watermark
     }
 
     /// Moves the high watermark up, never back.
-    pub(crate) fn commit(&mut self, end_offset: i64) {
+    pub(crate) fn commit(&mut self, end_offset: Offset) {
         assert!(
             end_offset <= self.log.flushed_end_offset(),
             "what is committed is durable here"
@@ -253,7 +253,7 @@ impl<D: Disk> QuorumLog<D> {
     ///
     /// # Panics
     /// When that is below the high watermark.
-    pub(crate) fn truncate_to(&mut self, offset: i64, now_ms: i64) -> Result<(), AppendError> {
+    pub(crate) fn truncate_to(&mut self, offset: Offset, now_ms: i64) -> Result<(), AppendError> {
         assert!(
             offset >= self.high_watermark,
             "nothing below the high watermark {} is cut, and {offset} is below it",
@@ -271,7 +271,7 @@ impl<D: Disk> QuorumLog<D> {
     }
 
     /// Empties the log and lets it start at `offset`.
-    pub(crate) fn restart_at(&mut self, offset: i64, now_ms: i64) -> Result<(), AppendError> {
+    pub(crate) fn restart_at(&mut self, offset: Offset, now_ms: i64) -> Result<(), AppendError> {
         if let Err(error) = self.log.restart_at(offset, now_ms) {
             self.state = match &error {
                 storage::TruncateError::Storage(error) => LogState::after(error),
@@ -283,7 +283,7 @@ impl<D: Disk> QuorumLog<D> {
     }
 
     /// The first offset of the batch that holds `offset`; the end of the log beyond that.
-    pub(crate) fn batch_start(&self, offset: i64) -> Result<i64, ReadError> {
+    pub(crate) fn batch_start(&self, offset: Offset) -> Result<Offset, ReadError> {
         let log_end_offset = self.log.log_end_offset();
         if !(self.log.log_start_offset()..log_end_offset).contains(&offset) {
             return Ok(offset.min(log_end_offset));

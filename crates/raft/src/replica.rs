@@ -19,7 +19,7 @@ use crate::staged::Staged;
 use crate::voter_set::{LocalVoter, VoterSet};
 use config::server::MetadataLogConfig;
 use metadata::SnapshotId;
-use model::{BrokerId, LeaderEpoch, Now};
+use model::{BrokerId, LeaderEpoch, Now, Offset};
 use std::path::PathBuf;
 use storage::disk::Disk;
 use storage::{Context, RecoveryEvent, StorageError};
@@ -142,12 +142,12 @@ impl<D: Disk> Replica<D> {
     }
 
     /// The end of what is committed. It never goes back.
-    pub const fn high_watermark(&self) -> i64 {
+    pub const fn high_watermark(&self) -> Offset {
         self.log.high_watermark()
     }
 
     /// The offset of the next record, after those that were appended and not flushed.
-    pub fn end_offset(&self) -> i64 {
+    pub fn end_offset(&self) -> Offset {
         match &self.role {
             // What a torn append has left in the file is cut before the next one.
             RoleState::Leader(leading) => {
@@ -159,7 +159,7 @@ impl<D: Disk> Replica<D> {
     }
 
     /// Where the log starts; what came before is in a snapshot.
-    pub const fn start_offset(&self) -> i64 {
+    pub const fn start_offset(&self) -> Offset {
         self.log.log.log_start_offset()
     }
 

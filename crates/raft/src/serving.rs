@@ -15,7 +15,7 @@ use crate::followers::ReplicaKey;
 use crate::messages::LeaderAndEpoch;
 use crate::replica::{QuorumMembership, Replica, RoleState};
 use metadata::SnapshotId;
-use model::{BrokerId, ErrorCode, LeaderEpoch, MonotonicTime, Now};
+use model::{BrokerId, ErrorCode, LeaderEpoch, MonotonicTime, Now, Offset};
 use storage::FileSlice;
 use storage::disk::{Disk, DiskFile};
 use storage::leader_epochs::LeaderEpochEnd;
@@ -33,11 +33,11 @@ pub struct FetchRequest {
     /// The epoch that it is in.
     pub leader_epoch: LeaderEpoch,
     /// The end of its log.
-    pub fetch_offset: i64,
+    pub fetch_offset: Offset,
     /// The epoch of its last batch.
     pub last_fetched_epoch: LeaderEpoch,
     /// What it knows as committed; the largest number when it does not tell (before KIP-1166).
-    pub high_watermark: i64,
+    pub high_watermark: Offset,
     /// How long it would wait, in milliseconds.
     pub max_wait_ms: i32,
     /// How many bytes of batches it takes.
@@ -52,9 +52,9 @@ pub struct FetchAnswer<F> {
     /// Who leads.
     pub leader: LeaderAndEpoch,
     /// The end of what is committed; -1 with an error.
-    pub high_watermark: i64,
+    pub high_watermark: Offset,
     /// Where the log starts.
-    pub log_start_offset: i64,
+    pub log_start_offset: Offset,
     /// What it brings.
     pub content: FetchContent<F>,
 }
@@ -74,7 +74,7 @@ pub enum FetchContent<F> {
 
 impl<F> FetchAnswer<F> {
     /// Whether it is sent at once, however long whoever asks would wait.
-    pub const fn is_news(&self, request: &FetchRequest) -> bool {
+    pub fn is_news(&self, request: &FetchRequest) -> bool {
         !matches!(self.error, ErrorCode::None)
             || !matches!(self.content, FetchContent::Nothing)
             || request.high_watermark < self.high_watermark
@@ -124,8 +124,8 @@ impl<D: Disk> Replica<D> {
             Err(error) => FetchAnswer {
                 error,
                 leader: self.leader_and_epoch(),
-                high_watermark: -1,
-                log_start_offset: 0,
+                high_watermark: Offset::NONE,
+                log_start_offset: Offset::ZERO,
                 content: FetchContent::Nothing,
             },
             Ok(content) => {
@@ -160,7 +160,7 @@ impl<D: Disk> Replica<D> {
     fn fetched(&self, request: &FetchRequest) -> Result<FetchContent<D::File>, ErrorCode> {
         let (offset, last_epoch) = (request.fetch_offset, request.last_fetched_epoch);
         if request.max_wait_ms < 0
-            || offset < 0
+            || offset < Offset::ZERO
             || request.leader_epoch.is_none()
             || last_epoch.is_none()
             || last_epoch > request.leader_epoch
@@ -198,7 +198,7 @@ impl<D: Disk> Replica<D> {
     }
 
     /// The snapshot that whoever has the log up to there has to have first, if any.
-    fn snapshot_for(&self, offset: i64, last_epoch: LeaderEpoch) -> Option<SnapshotId> {
+    fn snapshot_for(&self, offset: Offset, last_epoch: LeaderEpoch) -> Option<SnapshotId> {
         let newest = self.log.snapshots.newest();
         let newest = newest.filter(|id| *id != SnapshotId::BOOTSTRAP)?;
         let start_offset = self.start_offset();
@@ -209,7 +209,7 @@ impl<D: Disk> Replica<D> {
                 && (last_epoch < oldest.id.epoch
                     || offset == start_offset && last_epoch != oldest.id.epoch)
         });
-        (offset == 0 || offset < start_offset || is_apart).then_some(newest)
+        (offset == Offset::ZERO || offset < start_offset || is_apart).then_some(newest)
     }
 
     /// Answers a FetchSnapshot.

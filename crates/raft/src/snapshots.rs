@@ -4,7 +4,7 @@ use crate::error::OpenError;
 use crate::snapshot_draft::WrittenSnapshot;
 use crate::voter_set::VoterSet;
 use metadata::{Snapshot, SnapshotId, snapshot_header};
-use model::LeaderEpoch;
+use model::{LeaderEpoch, Offset};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
@@ -69,7 +69,10 @@ impl<D: Disk> Snapshots<D> {
     }
 
     /// Removes parts of snapshots, and snapshots that the log starts beyond.
-    pub(crate) fn remove_left_over(&mut self, log_start_offset: i64) -> Result<(), StorageError> {
+    pub(crate) fn remove_left_over(
+        &mut self,
+        log_start_offset: Offset,
+    ) -> Result<(), StorageError> {
         for name in self.files()? {
             if name.ends_with(".checkpoint.part") || name.ends_with(".checkpoint.deleted") {
                 self.remove_file(&name)?;

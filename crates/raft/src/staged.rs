@@ -10,13 +10,14 @@
 //! merged batch have one timestamp, that of the last append: Apache Kafka ends at any other.
 
 use metadata::BATCH_SIZE_BYTES_MAX;
+use model::Offset;
 use record::{BatchBuilder, BatchHeader, Decompressor, Record, RecordBatch};
 
 /// Batches that count together or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unit {
     pub(crate) batches: Vec<Vec<u8>>,
-    pub(crate) end_offset: i64,
+    pub(crate) end_offset: Offset,
 }
 
 /// Appends that wait for a flush, in order.
@@ -27,7 +28,7 @@ pub(crate) struct Staged {
 
 impl Staged {
     /// The offset after the last record; `None` without any.
-    pub(crate) fn end_offset(&self) -> Option<i64> {
+    pub(crate) fn end_offset(&self) -> Option<Offset> {
         self.units.last().map(|unit| unit.end_offset)
     }
 

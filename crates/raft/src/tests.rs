@@ -12,7 +12,7 @@ mod snapshots;
 use crate::*;
 use config::server::MetadataLogConfig;
 use metadata::{BatchPlace, QuorumRecord, SnapshotId, VoterEndpoint, quorum_batch};
-use model::{BrokerId, LeaderEpoch, MonotonicTime, Now, Uuid};
+use model::{BrokerId, LeaderEpoch, MonotonicTime, Now, Offset, Uuid};
 use record::{BatchBuilder, BatchHeader, Batches, Decompressor, RecordBatch};
 use std::path::{Path, PathBuf};
 use storage::disk::{Disk, DiskFile, OpenMode};
@@ -100,12 +100,12 @@ fn batch(place: BatchPlace, values: &[&str]) -> Vec<u8> {
 }
 
 /// Takes values without a flush.
-fn stage(replica: &mut Replica<SimDisk>, values: &[&str]) -> Result<i64, AppendError> {
+fn stage(replica: &mut Replica<SimDisk>, values: &[&str]) -> Result<Offset, AppendError> {
     let batch = batch(replica.next_place(2_000), values);
     replica.append(vec![batch], 2_000)
 }
 
-fn append(replica: &mut Replica<SimDisk>, values: &[&str]) -> Result<i64, AppendError> {
+fn append(replica: &mut Replica<SimDisk>, values: &[&str]) -> Result<Offset, AppendError> {
     stage(replica, values)?;
     replica.flush(2_000)
 }
@@ -120,16 +120,16 @@ fn snapshot_bytes(id: SnapshotId, values: &[&str]) -> Vec<u8> {
     let header = QuorumRecord::SnapshotHeader {
         last_contained_log_timestamp_ms: 2_000,
     };
-    let mut bytes = quorum_batch(&[header], place(0));
+    let mut bytes = quorum_batch(&[header], place(Offset(0)));
     if !values.is_empty() {
-        bytes.extend(batch(place(1), values));
+        bytes.extend(batch(place(Offset(1)), values));
     }
-    let footer = place(1 + values.len() as i64);
+    let footer = place(Offset(1 + values.len() as i64));
     bytes.extend(quorum_batch(&[QuorumRecord::SnapshotFooter], footer));
     bytes
 }
 
-fn values_of(bytes: &[u8], start_offset: i64) -> Vec<String> {
+fn values_of(bytes: &[u8], start_offset: Offset) -> Vec<String> {
     let mut values = Vec::new();
     for batch in Batches::new(bytes) {
         let batch = batch.expect("whole");
@@ -154,7 +154,7 @@ fn values_of(bytes: &[u8], start_offset: i64) -> Vec<String> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct State {
     values: Vec<String>,
-    end_offset: i64,
+    end_offset: Offset,
     /// The epoch of the last batch.
     epoch: LeaderEpoch,
 }
@@ -166,7 +166,7 @@ impl State {
         while let Some(committed) = replica.next_committed().expect("the disk works") {
             match committed {
                 Committed::Snapshot { id, bytes } => {
-                    self.values = values_of(&bytes, 0);
+                    self.values = values_of(&bytes, Offset(0));
                     assert!(id.end_offset >= self.end_offset);
                     (self.end_offset, self.epoch) = (id.end_offset, id.epoch);
                     seen.push(format!("snapshot {} {:?}", id.end_offset, self.values));

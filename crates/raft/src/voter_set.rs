@@ -5,7 +5,7 @@
 
 use crate::error::OpenError;
 use metadata::{QuorumRecord, VersionRange, Voter, VoterEndpoint};
-use model::{BrokerId, Uuid};
+use model::{BrokerId, Offset, Uuid};
 
 /// The levels of `kraft.version` that this build can work with.
 pub const KRAFT_VERSIONS: VersionRange = VersionRange { min: 0, max: 1 };
@@ -125,7 +125,7 @@ pub(crate) struct VoterHistory {
     /// Before all changes.
     oldest: VoterSet,
     /// Each as of an offset on, ascending.
-    changes: Vec<(i64, VoterSet)>,
+    changes: Vec<(Offset, VoterSet)>,
 }
 
 impl VoterHistory {
@@ -144,14 +144,14 @@ impl VoterHistory {
     }
 
     /// Those of the log below `end_offset`.
-    pub(crate) fn at(&self, end_offset: i64) -> &VoterSet {
+    pub(crate) fn at(&self, end_offset: Offset) -> &VoterSet {
         let count = self.changes.partition_point(|(at, _)| *at <= end_offset);
         let newest = self.changes[..count].last();
         newest.map_or(&self.oldest, |(_, voters)| voters)
     }
 
     /// Follows the control records of a batch that ends at `end_offset`.
-    pub(crate) fn replay(&mut self, end_offset: i64, records: &[QuorumRecord]) {
+    pub(crate) fn replay(&mut self, end_offset: Offset, records: &[QuorumRecord]) {
         let mut voters = self.newest().clone();
         for record in records {
             voters.replay(record);
@@ -162,12 +162,12 @@ impl VoterHistory {
     }
 
     /// Forgets what batches beyond `end_offset` have said.
-    pub(crate) fn truncate_to(&mut self, end_offset: i64) {
+    pub(crate) fn truncate_to(&mut self, end_offset: Offset) {
         self.changes.retain(|(at, _)| *at <= end_offset);
     }
 
     /// Forgets what was before `offset`, which a snapshot stands for.
-    pub(crate) fn forget_before(&mut self, offset: i64) {
+    pub(crate) fn forget_before(&mut self, offset: Offset) {
         self.oldest = self.at(offset).clone();
         self.changes.retain(|(at, _)| *at > offset);
     }

@@ -7,7 +7,7 @@ use model::varint::{
     MAX_VARINT_BYTES, MAX_VARLONG_BYTES, size_of_varint, size_of_varlong, write_varint, zigzag_i32,
     zigzag_i64,
 };
-use model::{LeaderEpoch, ProducerEpoch, ProducerId};
+use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId};
 
 use crate::attributes::{Attributes, TimestampType};
 use crate::batch::{HEADER_SIZE_BYTES, NO_SEQUENCE, NO_TIMESTAMP, RecordBatch};
@@ -20,9 +20,9 @@ use crate::validated_batch::ValidatedBatch;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchHeader {
     /// Offset of the first record. Producers send 0.
-    pub base_offset: i64,
+    pub base_offset: Offset,
     /// Offset of the last record where compaction has removed it; the last appended otherwise.
-    pub last_offset: Option<i64>,
+    pub last_offset: Option<Offset>,
     /// Epoch of the leader that appends the batch.
     pub partition_leader_epoch: LeaderEpoch,
     /// Who decides the timestamps.
@@ -48,7 +48,7 @@ impl Default for BatchHeader {
     /// What a producer that is not idempotent sends.
     fn default() -> Self {
         Self {
-            base_offset: 0,
+            base_offset: Offset::ZERO,
             last_offset: None,
             partition_leader_epoch: LeaderEpoch::NONE,
             timestamp_type: TimestampType::CreateTime,
@@ -123,7 +123,7 @@ pub(crate) struct RecordTotals {
     /// What the timestamps are relative to; `None` without any record.
     pub(crate) base_timestamp: Option<i64>,
     pub(crate) max_timestamp: i64,
-    pub(crate) last_offset: i64,
+    pub(crate) last_offset: Offset,
     pub(crate) record_count: i32,
 }
 
@@ -136,7 +136,7 @@ pub struct BatchBuilder {
     base_timestamp: Option<i64>,
     max_timestamp: i64,
     /// Offset of the last record appended, `base_offset - 1` before the first.
-    last_offset: i64,
+    last_offset: Offset,
     record_count: i32,
 }
 
@@ -153,7 +153,7 @@ impl BatchBuilder {
             buffer,
             base_timestamp: None,
             max_timestamp: NO_TIMESTAMP,
-            last_offset: 0,
+            last_offset: Offset::ZERO,
             record_count: 0,
         };
         builder.reset(header);
@@ -244,7 +244,7 @@ impl BatchBuilder {
         key: Option<&[u8]>,
         value: Option<&[u8]>,
         headers: &[Header<'_>],
-    ) -> i64 {
+    ) -> Offset {
         let offset = self.last_offset + 1;
         self.start_record(offset, timestamp, key, value, size_of_headers(headers));
         self.write_headers(headers);
@@ -277,7 +277,7 @@ impl BatchBuilder {
     }
 
     /// Appends a record of another batch at an offset beyond those appended before.
-    pub fn append_record(&mut self, offset: i64, record: &Record<'_>) {
+    pub fn append_record(&mut self, offset: Offset, record: &Record<'_>) {
         let headers = record.headers;
         let header_count = length(headers.len());
         let headers_bytes = size_of_varint(header_count) + headers.bytes().len();
@@ -295,7 +295,7 @@ impl BatchBuilder {
     /// Writes everything of a record that precedes its headers.
     fn start_record(
         &mut self,
-        offset: i64,
+        offset: Offset,
         timestamp: i64,
         key: Option<&[u8]>,
         value: Option<&[u8]>,
@@ -308,7 +308,7 @@ impl BatchBuilder {
 
     /// What stands before the key of a record whose key, value and headers take `contents_bytes`.
     #[inline]
-    fn front(&self, offset: i64, timestamp: i64, contents_bytes: usize) -> RecordFront {
+    fn front(&self, offset: Offset, timestamp: i64, contents_bytes: usize) -> RecordFront {
         assert!(offset > self.last_offset, "offsets grow within a batch");
         let offset_delta = i32::try_from(offset - self.header.base_offset)
             .expect("the offsets of a batch span less than 2^31");
@@ -415,7 +415,7 @@ impl BatchBuilder {
 
 /// The integers of a record before its key, and what they make the record take.
 struct RecordFront {
-    offset: i64,
+    offset: Offset,
     offset_delta: i32,
     timestamp_delta: i64,
     /// The record without its length.

@@ -13,7 +13,7 @@ use crate::batch::{
     PARTITION_LEADER_EPOCH_OFFSET, PRODUCER_EPOCH_OFFSET, PRODUCER_ID_OFFSET, RecordBatch,
 };
 use crate::crc::crc_with_new_head;
-use model::{LeaderEpoch, ProducerEpoch, ProducerId};
+use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId};
 
 /// The header of one batch. The batch length is that of a whole batch and never changes.
 #[derive(Debug)]
@@ -43,8 +43,8 @@ impl<'a> RecordBatchMut<'a> {
     }
 
     /// Sets the base offset; the offsets of all records follow.
-    pub fn set_base_offset(&mut self, base_offset: i64) {
-        self.set_field(BASE_OFFSET_OFFSET, base_offset.to_be_bytes());
+    pub fn set_base_offset(&mut self, base_offset: Offset) {
+        self.set_field(BASE_OFFSET_OFFSET, base_offset.0.to_be_bytes());
     }
 
     /// Sets the epoch of the leader that appends the batch.

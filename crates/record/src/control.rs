@@ -8,7 +8,7 @@
 //!
 //! Readers accept later versions, of which they know the beginning, and skip unknown kinds.
 
-use model::{ProducerEpoch, ProducerId};
+use model::{Offset, ProducerEpoch, ProducerId};
 use thiserror::Error;
 
 use crate::batch::NO_SEQUENCE;
@@ -187,7 +187,7 @@ pub fn fuzz_control_record(bytes: &[u8]) {
     let record = Record {
         attributes: 0,
         timestamp: 0,
-        offset: 0,
+        offset: Offset::ZERO,
         key: Some(key),
         value: Some(value),
         headers: crate::Headers::default(),
@@ -208,7 +208,7 @@ mod tests {
         let record = Record {
             attributes,
             timestamp,
-            offset,
+            offset: Offset(offset),
             key,
             value,
             headers,

@@ -12,7 +12,7 @@ use crate::batch::{
     RecordBatch, batch_size_bytes, increment_sequence,
 };
 use crate::compression::Compression;
-use model::{LeaderEpoch, ProducerEpoch, ProducerId};
+use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId};
 
 /// What the header of a batch of magic 2 says.
 ///
@@ -20,7 +20,7 @@ use model::{LeaderEpoch, ProducerEpoch, ProducerId};
 /// promises nothing about the crc or the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParsedHeader {
-    pub(crate) base_offset: i64,
+    pub(crate) base_offset: Offset,
     /// The bytes of the whole batch.
     pub(crate) size_bytes: u32,
     pub(crate) partition_leader_epoch: LeaderEpoch,
@@ -41,7 +41,7 @@ impl ParsedHeader {
         let size_bytes = batch_size_bytes(bytes)?;
         let header: &[u8; HEADER_SIZE_BYTES] = bytes.first_chunk().ok_or(BatchError::Truncated)?;
         Ok(Self {
-            base_offset: i64::from_be_bytes(field(header, BASE_OFFSET_OFFSET)),
+            base_offset: Offset(i64::from_be_bytes(field(header, BASE_OFFSET_OFFSET))),
             size_bytes: size_bytes as u32,
             partition_leader_epoch: LeaderEpoch(i32::from_be_bytes(field(
                 header,
@@ -68,7 +68,7 @@ impl ParsedHeader {
         let mut put = |offset: usize, field: &[u8]| {
             batch[offset..offset + field.len()].copy_from_slice(field);
         };
-        put(BASE_OFFSET_OFFSET, &self.base_offset.to_be_bytes());
+        put(BASE_OFFSET_OFFSET, &self.base_offset.0.to_be_bytes());
         put(BATCH_LENGTH_OFFSET, &length.to_be_bytes());
         put(
             PARTITION_LEADER_EPOCH_OFFSET,
@@ -97,7 +97,7 @@ impl ParsedHeader {
     }
 
     /// Offset of the first record as written. Compaction may have removed that record.
-    pub const fn base_offset(&self) -> i64 {
+    pub const fn base_offset(&self) -> Offset {
         self.base_offset
     }
 
@@ -162,12 +162,12 @@ impl ParsedHeader {
     }
 
     /// Offset of the last record as written. Compaction may have removed that record.
-    pub const fn last_offset(&self) -> i64 {
+    pub const fn last_offset(&self) -> Offset {
         self.base_offset.wrapping_add(self.last_offset_delta as i64)
     }
 
     /// Offset of the next batch of the log, if that log has no gap.
-    pub const fn next_offset(&self) -> i64 {
+    pub const fn next_offset(&self) -> Offset {
         self.last_offset().wrapping_add(1)
     }
 

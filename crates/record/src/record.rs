@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use model::Offset;
 use thiserror::Error;
 
 use crate::attributes::TimestampType;
@@ -61,7 +62,7 @@ pub struct Record<'a> {
     /// Time of creation or of append, in ms; -1 for none.
     pub timestamp: i64,
     /// Offset in the partition.
-    pub offset: i64,
+    pub offset: Offset,
     /// The key, if any.
     pub key: Option<&'a [u8]>,
     /// The value; a record without one is a tombstone.
@@ -130,7 +131,7 @@ impl<'a> Headers<'a> {
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     source: SliceSource<'a>,
-    base_offset: i64,
+    base_offset: Offset,
     base_timestamp: i64,
     log_append_time: Option<i64>,
     left_count: i32,
@@ -261,8 +262,8 @@ impl RecordBatch<'_> {
         &self,
         decompressor: &mut Decompressor,
         limit_bytes: usize,
-        is_wanted: impl Fn(i64, i64) -> bool,
-    ) -> Result<Option<(i64, i64)>, ReadRecordsError> {
+        is_wanted: impl Fn(i64, Offset) -> bool,
+    ) -> Result<Option<(i64, Offset)>, ReadRecordsError> {
         let attributes = self.attributes();
         let unknown_codec = || ReadRecordsError::UnknownCodec(attributes.compression_id());
         match attributes.compression().ok_or_else(unknown_codec)? {
@@ -283,8 +284,8 @@ impl RecordBatch<'_> {
     fn find_in<S: Source>(
         &self,
         source: &mut S,
-        is_wanted: impl Fn(i64, i64) -> bool,
-    ) -> Result<Option<(i64, i64)>, S::Error> {
+        is_wanted: impl Fn(i64, Offset) -> bool,
+    ) -> Result<Option<(i64, Offset)>, S::Error> {
         for _ in 0..self.record_count() {
             let layout = read_record(source)?;
             let timestamp = match self.timestamp_type() {

@@ -14,12 +14,13 @@ use crate::record_layout::{
     SliceSource, Source, read_contents, read_contents_and_show_key, read_start,
 };
 use crate::record_stream::StreamSource;
+use model::Offset;
 
 /// What is known of a record whose key has been shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VisitedRecord {
     /// Offset in the partition.
-    pub offset: i64,
+    pub offset: Offset,
     /// Whether it has a key.
     pub has_key: bool,
     /// Whether it has a value; a record without one is a tombstone.
@@ -219,7 +220,7 @@ mod tests {
             horizon_ms in proptest::option::of(0..1000_i64),
         ) {
             let contents: Vec<_> = records.iter().map(|(key, value, _)| (key.clone(), value.clone())).collect();
-            let header = BatchHeader { base_offset: 70, ..BatchHeader::default() };
+            let header = BatchHeader { base_offset: Offset(70), ..BatchHeader::default() };
             let bytes = built(header, codec, &contents);
             let (batch, _) = RecordBatch::parse(&bytes).unwrap();
             let mut decompressor = Decompressor::new();
@@ -227,7 +228,7 @@ mod tests {
             batch.visit_records(&mut decompressor, LIMIT_BYTES, &mut seen).unwrap();
             let expected = (70..).zip(&contents).map(|(offset, (key, value))| {
                 let record = VisitedRecord {
-                    offset,
+                    offset: Offset(offset),
                     has_key: key.is_some(),
                     has_value: value.is_some(),
                 };

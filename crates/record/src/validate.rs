@@ -11,7 +11,7 @@
 //! 8 keys where compacted, timestamps   INVALID_RECORD, INVALID_TIMESTAMP, with record errors
 //! ```
 
-use model::{ErrorCode, LeaderEpoch};
+use model::{ErrorCode, LeaderEpoch, Offset};
 
 use crate::attributes::TimestampType;
 use crate::batch::{BATCH_LENGTH_OFFSET, BatchError, LOG_OVERHEAD_BYTES, RecordBatch};
@@ -227,7 +227,7 @@ fn is_whole_set(bytes: &[u8]) -> bool {
 }
 
 fn check_batch(batch: &RecordBatch<'_>, rules: &ValidationRules) -> Result<(), InvalidRecords> {
-    if batch.base_offset() != 0 {
+    if batch.base_offset() != Offset(0) {
         return Err(InvalidRecords::invalid(
             "base offset of a produced batch must be 0",
         ));
@@ -289,7 +289,7 @@ pub fn fuzz_validate_produce(bytes: &[u8]) {
         let Ok(mut validated) = validated else {
             continue;
         };
-        validated.stamp(7, LeaderEpoch(3), None);
+        validated.stamp(Offset(7), LeaderEpoch(3), None);
         let (batch, rest) = RecordBatch::parse(validated.bytes()).expect("a valid batch is whole");
         assert!(rest.is_empty() && batch.is_crc_valid());
         assert_eq!(batch.header(), *validated.header());

@@ -7,7 +7,7 @@ use crate::attributes::TimestampType;
 use crate::batch::{HEADER_SIZE_BYTES, RecordBatch};
 use crate::batch_mut::RecordBatchMut;
 use crate::parsed_header::ParsedHeader;
-use model::LeaderEpoch;
+use model::{LeaderEpoch, Offset};
 
 /// A batch that a leader may append.
 ///
@@ -107,7 +107,7 @@ impl<'a> ValidatedBatch<'a> {
     /// if one is given; for what a producer has sent, validation has decided that.
     pub fn stamp(
         &mut self,
-        base_offset: i64,
+        base_offset: Offset,
         partition_leader_epoch: LeaderEpoch,
         log_append_time_ms: Option<i64>,
     ) {

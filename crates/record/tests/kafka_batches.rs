@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use model::{LeaderEpoch, ProducerEpoch, ProducerId};
+use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId};
 use record::{
     BatchBuilder, BatchHeader, Codec, Compression, Compressor, ControlRecord, ControlRecordKind,
     Decompressor, EndTransactionMarker, Header, RecordBatch, TimestampType, TransactionResult,
@@ -48,7 +48,7 @@ fn records(batch: &RecordBatch<'_>) -> Vec<OwnedRecord> {
         .map(|record| {
             let record = record.unwrap();
             OwnedRecord {
-                offset: record.offset,
+                offset: record.offset.0,
                 timestamp: record.timestamp,
                 key: record.key.map(<[u8]>::to_vec),
                 value: record.value.map(<[u8]>::to_vec),
@@ -110,7 +110,7 @@ fn build(header: BatchHeader, records: &[OwnedRecord]) -> BatchBuilder {
         let size = builder.size_with_record(record.timestamp, key, value, &headers);
         assert_eq!(
             builder.append(record.timestamp, key, value, &headers),
-            record.offset
+            Offset(record.offset)
         );
         assert_eq!(builder.size_in_bytes(), size);
     }
@@ -123,7 +123,10 @@ fn records_of_every_codec_are_read() {
         let bytes = fixture(&format!("batch_{}", compression.name()));
         let batch = parse(&bytes);
         assert_eq!(batch.compression(), Some(compression));
-        assert_eq!((batch.base_offset(), batch.last_offset()), (42, 45));
+        assert_eq!(
+            (batch.base_offset(), batch.last_offset()),
+            (Offset(42), Offset(45))
+        );
         assert_eq!(batch.partition_leader_epoch(), LeaderEpoch(5));
         assert_eq!(batch.max_timestamp(), 1_700_000_000_123);
         assert_eq!(batch.record_count(), 4);
@@ -134,7 +137,7 @@ fn records_of_every_codec_are_read() {
 #[test]
 fn the_same_records_build_the_same_bytes() {
     let header = BatchHeader {
-        base_offset: 42,
+        base_offset: Offset(42),
         partition_leader_epoch: LeaderEpoch(5),
         ..BatchHeader::default()
     };
@@ -191,7 +194,7 @@ fn transaction_markers() {
         assert_eq!(record, Ok(ControlRecord::EndTransaction(marker)));
 
         let mut built = marker.into_batch(1_700_000_000_999, ProducerId(4711), ProducerEpoch(3));
-        built.stamp(9, LeaderEpoch(6), None);
+        built.stamp(Offset(9), LeaderEpoch(6), None);
         assert_eq!(built.bytes(), bytes);
     }
 }
@@ -239,11 +242,14 @@ fn log_append_time_is_the_time_of_every_record() {
 fn a_batch_that_compaction_has_emptied() {
     let bytes = fixture("emptied");
     let batch = parse(&bytes);
-    assert_eq!((batch.base_offset(), batch.last_offset()), (30, 39));
+    assert_eq!(
+        (batch.base_offset(), batch.last_offset()),
+        (Offset(30), Offset(39))
+    );
     assert_eq!((batch.base_sequence(), batch.last_sequence()), (17, 26));
     assert_eq!(records(&batch), []);
     let header = BatchHeader {
-        last_offset: Some(39),
+        last_offset: Some(Offset(39)),
         max_timestamp: Some(1_700_000_000_123),
         ..BatchHeader::of(&batch)
     };

@@ -14,12 +14,11 @@
 
 use std::sync::Arc;
 
-use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, Uuid};
+use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, Offset, Uuid};
 
 mod partition_index;
 
 use crate::follower::SessionTime;
-use crate::offset::UNKNOWN_OFFSET;
 use crate::progress::{Changes, Progress, Seen, Watches};
 use partition_index::PartitionIndex;
 
@@ -57,11 +56,11 @@ pub struct FetchPartition {
     /// Epoch of the leader the client knows, -1 for none.
     pub current_leader_epoch: LeaderEpoch,
     /// Offset to read from.
-    pub fetch_offset: i64,
+    pub fetch_offset: Offset,
     /// Epoch of the client's last record, -1 for none.
     pub last_fetched_epoch: LeaderEpoch,
     /// Log start offset of a follower, -1 of a consumer.
-    pub log_start_offset: i64,
+    pub log_start_offset: Offset,
     /// Most bytes to return.
     pub max_bytes: i32,
 }
@@ -76,9 +75,9 @@ pub struct ReadOutcome {
     /// The partition's error code.
     pub error: ErrorCode,
     /// The high watermark, -1 with an error.
-    pub high_watermark: i64,
+    pub high_watermark: Offset,
     /// The log start offset, -1 with an error.
-    pub log_start_offset: i64,
+    pub log_start_offset: Offset,
     /// Whether there is at least a byte of records.
     pub has_records: bool,
     /// Whether the client's log has diverged from the leader's.
@@ -92,8 +91,8 @@ impl ReadOutcome {
     pub const fn error(error: ErrorCode) -> Self {
         Self {
             error,
-            high_watermark: UNKNOWN_OFFSET,
-            log_start_offset: UNKNOWN_OFFSET,
+            high_watermark: Offset::NONE,
+            log_start_offset: Offset::NONE,
             has_records: false,
             has_diverging_epoch: false,
             has_preferred_read_replica: false,
@@ -130,9 +129,9 @@ pub struct SessionPartition {
     /// What the client asks.
     pub request: FetchPartition,
     /// The high watermark that the client has been told.
-    high_watermark: i64,
+    high_watermark: Offset,
     /// The log start offset that the client has been told.
-    log_start_offset: i64,
+    log_start_offset: Offset,
     /// Place in the order of reading; unique within the session.
     position: u64,
     state: State,
@@ -399,8 +398,8 @@ impl FetchSession {
             topic: self.index.insert(topic, partition, slot),
             partition,
             request,
-            high_watermark: UNKNOWN_OFFSET,
-            log_start_offset: UNKNOWN_OFFSET,
+            high_watermark: Offset::NONE,
+            log_start_offset: Offset::NONE,
             position,
             state: State::Changed,
             next_asked: slot + 1,
@@ -521,7 +520,7 @@ impl SessionPartition {
             outcome.high_watermark
         } else {
             // The first answer after the error is then never left out.
-            UNKNOWN_OFFSET
+            Offset::NONE
         };
         is_told
     }

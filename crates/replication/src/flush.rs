@@ -12,11 +12,12 @@
 use crate::log_state::LogState;
 use crate::partition::Partition;
 use crate::state::State;
+use model::Offset;
 use storage::{Disk, StorageError};
 
 impl<D: Disk> State<D> {
     /// Records below are durable.
-    pub(crate) fn flushed_end_offset(&self) -> i64 {
+    pub(crate) fn flushed_end_offset(&self) -> Offset {
         match &self.residence {
             LogState::Open(log) => log.flushed_end_offset(),
             LogState::Idle(idle) => idle.flushed_end_offset,
@@ -46,7 +47,7 @@ impl<D: Disk> Partition<D> {
     ///
     /// # Errors
     /// When the disk fails; the log takes no more appends then.
-    pub fn flush_up_to(&self, end_offset: i64, now_ms: i64) -> Result<(), StorageError> {
+    pub fn flush_up_to(&self, end_offset: Offset, now_ms: i64) -> Result<(), StorageError> {
         let _flushing = self.flushing.lock();
         let mut state = self.lock();
         if state.flushed_end_offset() >= end_offset {
@@ -127,10 +128,14 @@ mod tests {
     fn nobody_sees_what_a_flush_is_due_for_before_it_has_ended() {
         let partition = partition(&SimDisk::default(), 2);
         assert!(!append(&partition));
-        assert_eq!(partition.offsets().high_watermark, 1, "no flush is due");
+        assert_eq!(
+            partition.offsets().high_watermark,
+            Offset(1),
+            "no flush is due"
+        );
         assert!(append(&partition));
         assert!(append(&partition));
-        assert_eq!(partition.offsets().high_watermark, 1);
+        assert_eq!(partition.offsets().high_watermark, Offset(1));
         let flushing = partition.lock().log().begin_flush(0).unwrap();
         assert!(append(&partition));
         let outcome = flushing.sync();
@@ -141,13 +146,13 @@ mod tests {
         }
         assert_eq!(
             partition.offsets().high_watermark,
-            3,
+            Offset(3),
             "what came meanwhile waits"
         );
-        partition.flush_up_to(4, 0).unwrap();
-        assert_eq!(partition.offsets().high_watermark, 4);
+        partition.flush_up_to(Offset(4), 0).unwrap();
+        assert_eq!(partition.offsets().high_watermark, Offset(4));
         assert!(!append(&partition));
-        assert_eq!(partition.offsets().high_watermark, 5);
+        assert_eq!(partition.offsets().high_watermark, Offset(5));
     }
 
     /// What a process has written and not synced is still there when it has died; the machine may die
@@ -165,13 +170,13 @@ mod tests {
             let opened = lead(&disk, flush_messages, |opening| {
                 Log::open(opening).unwrap().log
             });
-            assert_eq!(opened.offsets().high_watermark, 2);
+            assert_eq!(opened.offsets().high_watermark, Offset(2));
             disk.crash(Crash::LosesUnsynced);
             drop(opened);
             let opened = lead(&disk, flush_messages, |opening| {
                 Log::open(opening).unwrap().log
             });
-            let is_there = opened.offsets().high_watermark == 2;
+            let is_there = opened.offsets().high_watermark == Offset(2);
             assert_eq!(is_there, is_durable, "{flush_messages}");
         }
     }
@@ -182,9 +187,9 @@ mod tests {
         let partition = partition(&disk, 1);
         assert!(append(&partition));
         disk.fail_syncs_of(Some(".log"));
-        partition.flush_up_to(1, 0).unwrap_err();
-        assert_eq!(partition.offsets().high_watermark, 0);
-        let mut waiting = std::pin::pin!(partition.wait_for_high_watermark(1));
+        partition.flush_up_to(Offset(1), 0).unwrap_err();
+        assert_eq!(partition.offsets().high_watermark, Offset(0));
+        let mut waiting = std::pin::pin!(partition.wait_for_high_watermark(Offset(1)));
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         let ended = waiting.as_mut().poll(&mut context);
         assert_eq!(ended, std::task::Poll::Ready(false));

@@ -12,8 +12,7 @@
 //! costs nothing for a partition that is quiet, and after an hour its first append finds a follower that had
 //! everything a moment ago.
 
-use crate::offset::UNKNOWN_OFFSET;
-use model::{BrokerEpoch, BrokerId, MonotonicTime};
+use model::{BrokerEpoch, BrokerId, MonotonicTime, Offset};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -51,7 +50,7 @@ pub struct FollowerFetch<'a> {
     /// The epoch of its registration; [`BrokerEpoch::NONE`] if it does not say.
     pub broker_epoch: BrokerEpoch,
     /// Where its log starts.
-    pub log_start_offset: i64,
+    pub log_start_offset: Offset,
     /// When it came.
     pub now: MonotonicTime,
     /// That of the session that the fetch is of.
@@ -66,14 +65,14 @@ pub struct FollowerFetch<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct FollowerState {
     pub(crate) broker_id: BrokerId,
-    /// Where its last fetch began; [`UNKNOWN_OFFSET`] before.
-    pub(crate) log_end_offset: i64,
+    /// Where its last fetch began; [`Offset::NONE`] before.
+    pub(crate) log_end_offset: Offset,
     /// Where its log started then.
-    pub(crate) log_start_offset: i64,
+    pub(crate) log_start_offset: Offset,
     /// The epoch of its registration when it fetched last; `None` before.
     pub(crate) broker_epoch: Option<BrokerEpoch>,
     /// The leader's log end at its last fetch.
-    leader_end_offset: i64,
+    leader_end_offset: Offset,
     last_fetch: MonotonicTime,
     last_caught_up: MonotonicTime,
     /// Its last fetch is that of the session: it had all that the leader has.
@@ -85,10 +84,10 @@ impl FollowerState {
     pub(crate) const fn new(broker_id: BrokerId) -> Self {
         Self {
             broker_id,
-            log_end_offset: UNKNOWN_OFFSET,
-            log_start_offset: UNKNOWN_OFFSET,
+            log_end_offset: Offset::NONE,
+            log_start_offset: Offset::NONE,
             broker_epoch: None,
-            leader_end_offset: UNKNOWN_OFFSET,
+            leader_end_offset: Offset::NONE,
             last_fetch: MonotonicTime::MIN,
             last_caught_up: MonotonicTime::MIN,
             session: None,
@@ -100,7 +99,7 @@ impl FollowerState {
     pub(crate) fn begin_epoch(
         &mut self,
         is_in_sync: bool,
-        log_end_offset: i64,
+        log_end_offset: Offset,
         now: MonotonicTime,
     ) {
         let since = match is_in_sync {
@@ -117,8 +116,8 @@ impl FollowerState {
     pub(crate) fn note_fetch(
         &mut self,
         fetch: &FollowerFetch<'_>,
-        fetch_offset: i64,
-        leader_end_offset: i64,
+        fetch_offset: Offset,
+        leader_end_offset: Offset,
     ) {
         self.leave_session();
         let caught_up = if fetch_offset >= leader_end_offset {

@@ -21,7 +21,7 @@ use crate::log_state::LogState;
 use crate::partition::Partition;
 use crate::role::Role;
 use crate::state::{LockedState, State};
-use model::LeaderEpoch;
+use model::{LeaderEpoch, Offset};
 use record::Batches;
 use std::sync::atomic::Ordering;
 use storage::{Disk, ReadError, StorageError, TruncateError};
@@ -30,12 +30,12 @@ use storage::{Disk, ReadError, StorageError, TruncateError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchPosition {
     /// The end of the log.
-    pub fetch_offset: i64,
+    pub fetch_offset: Offset,
     /// The epoch of the last record; [`LeaderEpoch::NONE`] where none is known, and then the leader does not
     /// look whether the logs agree.
     pub last_fetched_epoch: LeaderEpoch,
     /// Where the log starts.
-    pub log_start_offset: i64,
+    pub log_start_offset: Offset,
 }
 
 /// What a leader has answered to a fetch.
@@ -44,13 +44,13 @@ pub struct FetchedRecords<'a> {
     /// The epoch in which it was asked.
     pub leader_epoch: LeaderEpoch,
     /// The offset that it was asked from.
-    pub fetch_offset: i64,
+    pub fetch_offset: Offset,
     /// Batches, the last of which may be cut off; none where there is nothing new.
     pub records: &'a [u8],
     /// The leader's high watermark.
-    pub high_watermark: i64,
+    pub high_watermark: Offset,
     /// Where the leader's log starts.
-    pub log_start_offset: i64,
+    pub log_start_offset: Offset,
 }
 
 /// A follower's log after it has taken an answer.
@@ -73,7 +73,7 @@ pub enum FollowError {
         /// Where to go on.
         position: FetchPosition,
         /// The offset that was asked for.
-        fetch_offset: i64,
+        fetch_offset: Offset,
     },
     /// The leader's batches are none that a log can take. What came before them may have been taken: the
     /// position says so.
@@ -138,7 +138,7 @@ impl<D: Disk> State<D> {
     }
 
     /// Takes the leader's high watermark, as far as the log goes; it may be lower than before.
-    fn follow_high_watermark(&mut self, high_watermark: i64) {
+    fn follow_high_watermark(&mut self, high_watermark: Offset) {
         let offsets = self.offsets();
         let bounded = high_watermark.clamp(offsets.log_start_offset, offsets.log_end_offset);
         if bounded == self.high_watermark {
@@ -151,7 +151,7 @@ impl<D: Disk> State<D> {
     }
 
     /// Cuts the log at `offset`. What is above the end of the log has no leader epoch either.
-    fn truncate(&mut self, offset: i64, now_ms: i64) -> Result<(), TruncateError> {
+    fn truncate(&mut self, offset: Offset, now_ms: i64) -> Result<(), TruncateError> {
         // Before: while the log is cut, nobody is let to what is not there any more.
         self.high_watermark = self.high_watermark.min(offset);
         let truncated = self.log().truncate_to(offset, now_ms);
@@ -163,7 +163,7 @@ impl<D: Disk> State<D> {
     }
 
     /// Begins anew at `offset`, with nothing.
-    fn restart(&mut self, offset: i64, now_ms: i64) -> Result<(), TruncateError> {
+    fn restart(&mut self, offset: Offset, now_ms: i64) -> Result<(), TruncateError> {
         let restarted = self.log().restart_at(offset, now_ms);
         if restarted.is_ok() {
             self.bound_flush_due();
@@ -175,7 +175,7 @@ impl<D: Disk> State<D> {
     /// The start of the first batch, where the log ends within it: what is here above that start, if anything, is
     /// of another history. The leader's log starts within the batch, as records were deleted up to there, and so
     /// does a log that began with it, or was cut as it said.
-    fn straddled_start(&self, records: &[u8]) -> Option<i64> {
+    fn straddled_start(&self, records: &[u8]) -> Option<Offset> {
         let first = Batches::new(records).next()?.ok()?;
         let end = self.open_log().log_end_offset();
         let is_within = first.base_offset() < end && end <= first.last_offset();
@@ -300,7 +300,7 @@ impl<D: Disk> Partition<D> {
     pub fn truncate_to_leader(
         &self,
         leader_epoch: LeaderEpoch,
-        end: (LeaderEpoch, i64),
+        end: (LeaderEpoch, Offset),
         now_ms: i64,
     ) -> Result<FetchPosition, FollowError> {
         self.cut(leader_epoch, |state| {
@@ -316,11 +316,11 @@ impl<D: Disk> Partition<D> {
     pub fn truncate_as_follower(
         &self,
         leader_epoch: LeaderEpoch,
-        offset: i64,
+        offset: Offset,
         now_ms: i64,
     ) -> Result<FetchPosition, FollowError> {
         self.cut(leader_epoch, |state| {
-            let offset = offset.clamp(0, state.log_end_offset());
+            let offset = offset.clamp(Offset::ZERO, state.log_end_offset());
             state.truncate(offset, now_ms)
         })
     }
@@ -332,10 +332,12 @@ impl<D: Disk> Partition<D> {
     pub fn restart_as_follower(
         &self,
         leader_epoch: LeaderEpoch,
-        offset: i64,
+        offset: Offset,
         now_ms: i64,
     ) -> Result<FetchPosition, FollowError> {
-        self.cut(leader_epoch, |state| state.restart(offset.max(0), now_ms))
+        self.cut(leader_epoch, |state| {
+            state.restart(offset.max(Offset::ZERO), now_ms)
+        })
     }
 
     fn cut(
@@ -382,10 +384,13 @@ impl<D: Disk> Partition<D> {
 }
 
 /// Where to cut a log whose leader says where its epochs end. Never above the end of the log.
-fn truncation_offset<D: Disk>(state: &State<D>, (epoch, end_offset): (LeaderEpoch, i64)) -> i64 {
+fn truncation_offset<D: Disk>(
+    state: &State<D>,
+    (epoch, end_offset): (LeaderEpoch, Offset),
+) -> Offset {
     let log = state.open_log();
     let log_end_offset = log.log_end_offset();
-    if end_offset < 0 {
+    if end_offset < Offset::ZERO {
         return log_end_offset;
     }
     let leader_end = end_offset.min(log_end_offset);

@@ -15,15 +15,14 @@
 use crate::alter_partition::{IsrAnswer, IsrProposal, Verdict};
 use crate::follower::{FollowerFetch, FollowerState, SessionTime};
 use crate::leaders::Leaders;
-use crate::offset::UNKNOWN_OFFSET;
 use crate::partition_key::PartitionKey;
 use crate::progress::Progress;
 use crate::role::Replicas;
-use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, MonotonicTime};
+use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, MonotonicTime, Offset};
 use std::sync::Arc;
 
 /// The low watermark of a leader that has no followers any more.
-pub(crate) const NO_FOLLOWERS: i64 = i64::MAX;
+pub(crate) const NO_FOLLOWERS: Offset = Offset::MAX;
 
 /// What a leader knows of its followers, and has asked for.
 #[derive(Debug)]
@@ -34,7 +33,7 @@ pub(crate) struct InSync {
     followers: Vec<FollowerState>,
     pending: Option<PendingIsr>,
     /// Where the log ended when this broker began to lead in its epoch, or later.
-    epoch_start_offset: i64,
+    epoch_start_offset: Offset,
     /// No replica that is alive has records below.
     low_watermark: Arc<Progress>,
 }
@@ -49,7 +48,7 @@ struct PendingIsr {
 
 impl InSync {
     /// Nothing is known of any follower of a log that ends here.
-    pub(crate) fn new(leaders: &Arc<Leaders>, key: PartitionKey, log_end_offset: i64) -> Self {
+    pub(crate) fn new(leaders: &Arc<Leaders>, key: PartitionKey, log_end_offset: Offset) -> Self {
         Self {
             leaders: leaders.clone(),
             key,
@@ -77,7 +76,7 @@ impl InSync {
     pub(crate) fn begin_epoch(
         &mut self,
         replicas: &Replicas,
-        log_end_offset: i64,
+        log_end_offset: Offset,
         may_have_led: bool,
     ) {
         self.epoch_start_offset = log_end_offset;
@@ -99,7 +98,7 @@ impl InSync {
     }
 
     /// Where the log ended when the epoch began.
-    pub(crate) const fn epoch_start_offset(&self) -> i64 {
+    pub(crate) const fn epoch_start_offset(&self) -> Offset {
         self.epoch_start_offset
     }
 
@@ -154,7 +153,7 @@ impl InSync {
     }
 
     /// Up to where the records of a log that ends at `log_end_offset` are on every replica that counts;
-    /// [`UNKNOWN_OFFSET`] while too few are in sync for anything to be replicated.
+    /// [`Offset::NONE`] while too few are in sync for anything to be replicated.
     ///
     /// A follower that is out of sync, and had everything a moment ago, counts as well: it could not come back
     /// while the leader goes on without it.
@@ -162,10 +161,10 @@ impl InSync {
         &self,
         replicas: &Replicas,
         min_insync_replicas: u32,
-        log_end_offset: i64,
-    ) -> i64 {
+        log_end_offset: Offset,
+    ) -> Offset {
         if !self.has_min_isr(replicas, min_insync_replicas) {
-            return UNKNOWN_OFFSET;
+            return Offset::NONE;
         }
         let counted = self.followers.iter().filter(|one| {
             self.is_in_maximal_isr(replicas, one.broker_id)
@@ -182,8 +181,8 @@ impl InSync {
     pub(crate) fn note_fetch(
         &mut self,
         fetch: &FollowerFetch<'_>,
-        fetch_offset: i64,
-        log_end_offset: i64,
+        fetch_offset: Offset,
+        log_end_offset: Offset,
     ) -> Result<bool, ErrorCode> {
         if self.leaders.is_stale(fetch.broker_id, fetch.broker_epoch) {
             return Err(ErrorCode::NotLeaderOrFollower);
@@ -209,7 +208,7 @@ impl InSync {
         replicas: &Replicas,
         leader_epoch: LeaderEpoch,
         broker_id: BrokerId,
-        high_watermark: i64,
+        high_watermark: Offset,
     ) {
         if self.pending.is_some() || replicas.isr.contains(&broker_id) {
             return;
@@ -233,7 +232,7 @@ impl InSync {
         &mut self,
         replicas: &Replicas,
         leader_epoch: LeaderEpoch,
-        log_end_offset: i64,
+        log_end_offset: Offset,
         now: MonotonicTime,
     ) {
         if self.pending.is_some() {
@@ -327,7 +326,7 @@ impl InSync {
     }
 
     /// Below which no replica that is alive has records, and who waits for it is told.
-    pub(crate) fn advance_low_watermark(&self, log_start_offset: i64) {
+    pub(crate) fn advance_low_watermark(&self, log_start_offset: Offset) {
         let alive = self.followers.iter();
         let alive = alive.filter(|one| self.leaders.is_alive(one.broker_id));
         let low_watermark = alive.fold(log_start_offset, |low, one| low.min(one.log_start_offset));

@@ -17,7 +17,7 @@ use crate::progress::Watches;
 use crate::reading::Isolation;
 use crate::role::Role;
 use crate::state::State;
-use model::{BrokerId, ErrorCode, LeaderEpoch};
+use model::{BrokerId, ErrorCode, LeaderEpoch, Offset};
 use std::sync::Arc;
 use storage::{Disk, StorageError};
 
@@ -63,7 +63,7 @@ impl<D: Disk> State<D> {
     /// Notes how far a follower is. Whether more is replicated by it.
     pub(crate) fn note_fetch(
         &mut self,
-        fetch_offset: i64,
+        fetch_offset: Offset,
         fetch: &FollowerFetch<'_>,
     ) -> Result<bool, ErrorCode> {
         let (log_start_offset, end) = (self.log_start_offset(), self.log_end_offset());
@@ -233,7 +233,7 @@ impl<D: Disk> Partition<D> {
     pub async fn wait_until_replicated(
         &self,
         leadership: Leadership,
-        end_offset: i64,
+        end_offset: Offset,
     ) -> Result<(), ErrorCode> {
         self.wait_for_replicas(leadership, end_offset).await?;
         // Replicas may have been lost since it was replicated.
@@ -250,7 +250,7 @@ impl<D: Disk> Partition<D> {
     pub async fn wait_for_replicas(
         &self,
         leadership: Leadership,
-        end_offset: i64,
+        end_offset: Offset,
     ) -> Result<(), ErrorCode> {
         let leads_on = || self.leadership() == leadership;
         // In this order: afterwards there may be other records at these offsets.
@@ -279,7 +279,7 @@ impl<D: Disk> Partition<D> {
 
     /// The same for what has been appended just now; `false` when it will not be.
     #[must_use = "it says whether the wait was in vain"]
-    pub async fn wait_for_high_watermark(&self, end_offset: i64) -> bool {
+    pub async fn wait_for_high_watermark(&self, end_offset: Offset) -> bool {
         let replicated = self.wait_for_replicas(self.leadership(), end_offset);
         replicated.await.is_ok()
     }

@@ -40,7 +40,6 @@ mod leading;
 mod log_host;
 mod log_state;
 mod moving;
-mod offset;
 mod partition;
 mod partition_key;
 mod preferred_replica;

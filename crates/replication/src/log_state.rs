@@ -5,6 +5,7 @@ use crate::partition::{Partition, PartitionOffsets};
 use crate::partition_key::PartitionKey;
 use crate::role::Role;
 use crate::state::{LockedState, State};
+use model::Offset;
 use parking_lot::MutexGuard;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -47,21 +48,21 @@ impl<D: Disk> State<D> {
         }
     }
 
-    pub(crate) fn log_end_offset(&self) -> i64 {
+    pub(crate) fn log_end_offset(&self) -> Offset {
         match &self.residence {
             LogState::Open(log) => log.log_end_offset(),
             LogState::Idle(idle) => idle.log_end_offset,
         }
     }
 
-    pub(crate) fn log_start_offset(&self) -> i64 {
+    pub(crate) fn log_start_offset(&self) -> Offset {
         match &self.residence {
             LogState::Open(log) => log.log_start_offset(),
             LogState::Idle(idle) => idle.log_start_offset,
         }
     }
 
-    pub(crate) fn recovery_point(&self) -> i64 {
+    pub(crate) fn recovery_point(&self) -> Offset {
         match &self.residence {
             LogState::Open(log) => log.recovery_point(),
             LogState::Idle(idle) => idle.recovery_point,
@@ -86,7 +87,8 @@ impl<D: Disk> State<D> {
             LogState::Idle(idle) => (idle.log_start_offset, None),
         };
         // Records of an open transaction may have been deleted.
-        let first_unstable = first_unstable.map_or(i64::MAX, |offset| offset.max(log_start_offset));
+        let first_unstable =
+            first_unstable.map_or(Offset::MAX, |offset| offset.max(log_start_offset));
         PartitionOffsets {
             log_start_offset,
             last_stable_offset: first_unstable.min(self.high_watermark),
@@ -347,7 +349,7 @@ impl<D: Disk> Partition<D> {
     }
 
     /// What the log directory's checkpoint is to say.
-    pub fn recovery_point(&self) -> i64 {
+    pub fn recovery_point(&self) -> Offset {
         self.lock().recovery_point()
     }
 

@@ -12,6 +12,7 @@
 
 use crate::partition::{Partition, PartitionOffsets};
 use crate::state::State;
+use model::Offset;
 use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MovedLog {
     directory_index: usize,
-    recovery_point: i64,
+    recovery_point: Offset,
     offsets: PartitionOffsets,
 }
 
@@ -123,7 +124,7 @@ impl<D: Disk> Partition<D> {
 
     /// The recovery point and the offsets, if the log is in this log directory. Does not wait for a log
     /// that is on its way to another one, whose disk may be stuck.
-    pub fn checkpoint_in(&self, log_directory: &str) -> Option<(i64, PartitionOffsets)> {
+    pub fn checkpoint_in(&self, log_directory: &str) -> Option<(Offset, PartitionOffsets)> {
         loop {
             if *self.log_directory() != *log_directory {
                 let leaving = (*self.leaving.lock()).as_deref().copied()?;

@@ -13,7 +13,7 @@ use crate::progress::Progress;
 use crate::reading::Isolation;
 use crate::role::Role;
 use crate::state::{LockedState, Published, State};
-use model::{LeaderEpoch, ProducerEpoch, ProducerId, TopicPartition, Uuid};
+use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, TopicPartition, Uuid};
 use parking_lot::Mutex;
 use record::ValidatedBatch;
 use std::cell::Cell;
@@ -30,13 +30,13 @@ use storage::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartitionOffsets {
     /// The first offset that there is.
-    pub log_start_offset: i64,
+    pub log_start_offset: Offset,
     /// The first offset of an open transaction, or the high watermark.
-    pub last_stable_offset: i64,
+    pub last_stable_offset: Offset,
     /// The first offset that is not on every in-sync replica.
-    pub high_watermark: i64,
+    pub high_watermark: Offset,
     /// The offset of the next record.
-    pub log_end_offset: i64,
+    pub log_end_offset: Offset,
     /// The epoch of the leader.
     pub leader_epoch: LeaderEpoch,
 }
@@ -64,7 +64,7 @@ pub struct ProducerFacts {
     /// The epoch of the coordinator that wrote its last marker; -1 for none.
     pub coordinator_epoch: i32,
     /// The first offset of its open transaction; -1 for none.
-    pub current_transaction_start_offset: i64,
+    pub current_transaction_start_offset: Offset,
 }
 
 /// The batch that begins a transaction in a partition.
@@ -112,7 +112,7 @@ impl<D: Disk> Partition<D> {
         leader_epoch: LeaderEpoch,
     ) -> Result<Self, StorageError> {
         let role = Role::alone(leader_epoch);
-        Self::host(host, log, topic_id, log_directory, (role, 0))
+        Self::host(host, log, topic_id, log_directory, (role, Offset::ZERO))
     }
 
     /// Has a role in the partition of `log`, which was replicated up to the high watermark as far as is
@@ -125,7 +125,7 @@ impl<D: Disk> Partition<D> {
         mut log: Log<D>,
         topic_id: Uuid,
         log_directory: Arc<str>,
-        (role, high_watermark): (Role, i64),
+        (role, high_watermark): (Role, Offset),
     ) -> Result<Self, StorageError> {
         if let Role::Leader { leader_epoch, .. } = role {
             log.assign_leader_epoch(leader_epoch, log.log_end_offset())?;
@@ -187,7 +187,7 @@ impl<D: Disk> Partition<D> {
         topic_id: Uuid,
         residence: LogState<D>,
         (log_directory, config): (Arc<str>, Arc<LogConfig>),
-        (role, high_watermark): (Role, i64),
+        (role, high_watermark): (Role, Offset),
     ) -> Self {
         let mut state = State {
             residence,
@@ -197,7 +197,7 @@ impl<D: Disk> Partition<D> {
             leadership: Leadership::default(),
             in_sync: None,
             high_watermark,
-            flush_due_end: 0,
+            flush_due_end: Offset::ZERO,
             idle_count: 0,
             is_used: Cell::new(false),
             is_failed: false,
@@ -264,12 +264,12 @@ impl<D: Disk> Partition<D> {
 
     /// The first offset that is not on every in-sync replica. Waits for nobody, as do
     /// [`Self::flushed_end_offset`] and [`Self::is_failed`]: a call on the log may be stuck.
-    pub fn high_watermark(&self) -> i64 {
+    pub fn high_watermark(&self) -> Offset {
         self.published.high_watermark.offset()
     }
 
     /// Records below are durable.
-    pub fn flushed_end_offset(&self) -> i64 {
+    pub fn flushed_end_offset(&self) -> Offset {
         self.published.flushed_end_offset()
     }
 
@@ -485,7 +485,7 @@ impl<D: Disk> Partition<D> {
     /// # Errors
     /// When the log cannot be written, where another broker leads, and where `offset` is above the
     /// high watermark, which may be another one than whoever asks has seen.
-    pub fn delete_records_before(&self, offset: i64) -> Result<i64, AppendError> {
+    pub fn delete_records_before(&self, offset: Offset) -> Result<Offset, AppendError> {
         let mut state = self.opened_for_append(Acks::Leader)?;
         if offset > state.high_watermark {
             return Err(AppendError::AboveHighWatermark);
@@ -514,7 +514,9 @@ impl<D: Disk> Partition<D> {
                 last_sequence: entry.last_sequence(),
                 last_timestamp_ms: entry.last_timestamp_ms(),
                 coordinator_epoch: entry.coordinator_epoch(),
-                current_transaction_start_offset: entry.transaction_first_offset().unwrap_or(-1),
+                current_transaction_start_offset: entry
+                    .transaction_first_offset()
+                    .unwrap_or(Offset::NONE),
             })
             .collect();
         Ok(facts)

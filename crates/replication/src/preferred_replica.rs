@@ -5,7 +5,7 @@ use crate::follower::FollowerState;
 use crate::partition::Partition;
 use crate::reading::{ReadRequest, ReadResult};
 use metadata::ClusterImage;
-use model::BrokerId;
+use model::{BrokerId, Offset};
 use storage::Disk;
 
 /// The follower that a consumer in `rack` reads from `fetch_offset` on, as Kafka's `RackAwareReplicaSelector`
@@ -16,7 +16,7 @@ fn rack_aware(
     leader: BrokerId,
     followers: &[FollowerState],
     rack: &str,
-    fetch_offset: i64,
+    fetch_offset: Offset,
 ) -> Option<BrokerId> {
     let is_near = |id: BrokerId| {
         let broker = cluster.broker(id).filter(|broker| !broker.is_fenced);
@@ -38,7 +38,7 @@ fn rack_aware(
 impl<D: Disk> Partition<D> {
     /// The follower that a consumer in a rack had better read from, where this broker leads and is in another
     /// one.
-    pub fn preferred_read_replica(&self, rack: &str, fetch_offset: i64) -> Option<BrokerId> {
+    pub fn preferred_read_replica(&self, rack: &str, fetch_offset: Offset) -> Option<BrokerId> {
         let state = self.lock();
         let (in_sync, replicas) = (state.in_sync.as_ref()?, state.role.replicas()?);
         let cluster = self.host.leaders().cluster();
@@ -99,7 +99,7 @@ mod tests {
     }
 
     /// A follower that has fetched at a time.
-    fn follower(id: i32, start: i64, end: i64, at_ms: i64) -> FollowerState {
+    fn follower(id: i32, start: Offset, end: Offset, at_ms: i64) -> FollowerState {
         let mut follower = FollowerState::new(BrokerId(id));
         let fetch = FollowerFetch {
             broker_id: BrokerId(id),
@@ -117,10 +117,13 @@ mod tests {
     #[test]
     fn a_consumer_is_sent_to_the_best_follower_in_its_rack() {
         let check = |brokers: &[&str], followers: &[FollowerState], expected: i32| {
-            let chosen = rack_aware(&cluster(brokers), BrokerId(1), followers, "a", 5);
+            let chosen = rack_aware(&cluster(brokers), BrokerId(1), followers, "a", Offset(5));
             assert_eq!(chosen.unwrap_or(BrokerId(1)).0, expected, "{brokers:?}");
         };
-        let all = [follower(2, 0, 9, 10), follower(3, 0, 9, 10)];
+        let all = [
+            follower(2, Offset(0), Offset(9), 10),
+            follower(3, Offset(0), Offset(9), 10),
+        ];
         check(&["1 b", "2 a", "3 b"], &all, 2);
         check(&["1 a", "2 a", "3 b"], &all, 1);
         check(&["1 b", "2 b", "3 -"], &all, 1);
@@ -128,12 +131,21 @@ mod tests {
         check(&["1 b", "3 b"], &all, 1);
         // Furthest, then caught up last, then the greater id.
         check(&["1 b", "2 a", "3 a"], &all, 3);
-        let later = [follower(2, 0, 9, 11), follower(3, 0, 9, 10)];
+        let later = [
+            follower(2, Offset(0), Offset(9), 11),
+            follower(3, Offset(0), Offset(9), 10),
+        ];
         check(&["1 b", "2 a", "3 a"], &later, 2);
-        let further = [follower(2, 0, 9, 11), follower(3, 0, 10, 10)];
+        let further = [
+            follower(2, Offset(0), Offset(9), 11),
+            follower(3, Offset(0), Offset(10), 10),
+        ];
         check(&["1 b", "2 a", "3 a"], &further, 3);
         // Those that do not have the offset, or nobody knows of.
-        let lacking = [follower(2, 0, 4, 11), follower(3, 6, 10, 10)];
+        let lacking = [
+            follower(2, Offset(0), Offset(4), 11),
+            follower(3, Offset(6), Offset(10), 10),
+        ];
         check(&["1 b", "2 a", "3 a"], &lacking, 1);
         check(&["1 b", "2 a"], &[FollowerState::new(BrokerId(2))], 1);
     }

@@ -18,6 +18,7 @@
 //! earlier store to another place, whatever acquires and releases; with a fence in both, one of the two
 //! sees the other.
 
+use model::Offset;
 use parking_lot::Mutex;
 use std::cmp::Ordering as CompareOrdering;
 use std::collections::BinaryHeap;
@@ -27,7 +28,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
 /// No waiter: no offset reaches it.
-const NOBODY: i64 = i64::MAX;
+const NOBODY: Offset = Offset::MAX;
 
 /// How far an offset has come.
 #[derive(Debug, Default)]
@@ -40,14 +41,14 @@ pub struct Progress {
 /// A progress as of one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Seen {
-    offset: i64,
+    offset: Offset,
     disturbance_count: u64,
 }
 
 impl Progress {
     /// The offset now.
-    pub fn offset(&self) -> i64 {
-        self.offset.load(Ordering::Acquire)
+    pub fn offset(&self) -> Offset {
+        Offset(self.offset.load(Ordering::Acquire))
     }
 
     /// The progress now. Whoever wants to wait asks for it before looking at the partition, and then
@@ -63,7 +64,7 @@ impl Progress {
     }
 
     /// The offset moves on, and whom it has reached is told.
-    pub fn advance_to(&self, offset: i64) {
+    pub fn advance_to(&self, offset: Offset) {
         if self.set(offset) {
             fence(Ordering::SeqCst);
             self.wake();
@@ -80,10 +81,10 @@ impl Progress {
 
     /// Sets the offset; whether it is another one. The caller calls [`Self::wake`] later, after a fence.
     #[inline]
-    pub(crate) fn set(&self, offset: i64) -> bool {
-        let is_another = self.offset.load(Ordering::Relaxed) != offset;
+    pub(crate) fn set(&self, offset: Offset) -> bool {
+        let is_another = self.offset.load(Ordering::Relaxed) != offset.0;
         if is_another {
-            self.offset.store(offset, Ordering::Release);
+            self.offset.store(offset.0, Ordering::Release);
         }
         is_another
     }
@@ -114,7 +115,7 @@ struct Waiters {
 
 #[derive(Debug)]
 struct Watcher {
-    offset: i64,
+    offset: Offset,
     changes: Arc<Changes>,
     watch: Watch,
 }
@@ -131,7 +132,7 @@ impl Default for Waiters {
     fn default() -> Self {
         Self {
             disturbance_count: AtomicU64::new(0),
-            next_offset: AtomicI64::new(NOBODY),
+            next_offset: AtomicI64::new(NOBODY.0),
             watchers: Mutex::default(),
         }
     }
@@ -139,8 +140,8 @@ impl Default for Waiters {
 
 impl Waiters {
     #[inline]
-    fn wake(&self, offset: i64) {
-        if self.next_offset.load(Ordering::Relaxed) <= offset {
+    fn wake(&self, offset: Offset) {
+        if self.next_offset.load(Ordering::Relaxed) <= offset.0 {
             self.wake_below(offset);
         }
     }
@@ -148,13 +149,13 @@ impl Waiters {
     fn disturb(&self) {
         self.disturbance_count.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        if self.next_offset.load(Ordering::Relaxed) < NOBODY {
+        if self.next_offset.load(Ordering::Relaxed) < NOBODY.0 {
             self.wake_below(NOBODY);
         }
     }
 
     #[cold]
-    fn wake_below(&self, offset: i64) {
+    fn wake_below(&self, offset: Offset) {
         let mut watchers = self.watchers.lock();
         while let Some(first) = watchers.peek()
             && first.offset <= offset
@@ -171,7 +172,7 @@ impl Waiters {
         // Said before the offset is looked at; see the module.
         let next_offset = self.next_offset.load(Ordering::Relaxed);
         self.next_offset
-            .store(next_offset.min(watcher.offset), Ordering::Relaxed);
+            .store(next_offset.min(watcher.offset.0), Ordering::Relaxed);
         fence(Ordering::SeqCst);
         let is_reached = progress.offset() >= watcher.offset;
         if is_reached || self.disturbance_count.load(Ordering::Relaxed) != seen.disturbance_count {
@@ -190,7 +191,7 @@ impl Waiters {
 
     fn note_next(&self, watchers: &BinaryHeap<Watcher>) {
         let next_offset = watchers.peek().map_or(NOBODY, |first| first.offset);
-        self.next_offset.store(next_offset, Ordering::Relaxed);
+        self.next_offset.store(next_offset.0, Ordering::Relaxed);
     }
 }
 
@@ -267,7 +268,7 @@ pub struct Watches {
 #[derive(Debug, Clone)]
 struct Watched {
     waiters: Arc<Waiters>,
-    offset: i64,
+    offset: Offset,
     watch: Watch,
     /// Whether the change has been told of: it is not watched any more.
     is_told: bool,
@@ -280,7 +281,7 @@ impl Watches {
     }
 
     /// The same, until it has reached `offset`, or something else has changed.
-    pub fn watch_for(&mut self, place: u32, progress: &Progress, seen: Seen, offset: i64) {
+    pub fn watch_for(&mut self, place: u32, progress: &Progress, seen: Seen, offset: Offset) {
         let at = place as usize;
         if self.watched.len() <= at {
             self.watched.resize(at + 1, None);
@@ -395,8 +396,8 @@ mod tests {
         watches.watch(7, &b, b.seen());
         watches.watch(7, &b, b.seen());
         assert!(!is_ready(&watches, &count));
-        b.advance_to(1);
-        b.advance_to(2);
+        b.advance_to(Offset(1));
+        b.advance_to(Offset(2));
         assert_eq!(count.0.load(Ordering::SeqCst), 1);
         assert!(is_ready(&watches, &count));
         assert_eq!(taken(&mut watches), [7]);
@@ -410,7 +411,7 @@ mod tests {
     #[test]
     fn a_change_before_the_watch_is_not_missed() {
         let disturb: fn(&Progress) = Progress::disturb;
-        for change in [|a: &Progress| a.advance_to(1), disturb] {
+        for change in [|a: &Progress| a.advance_to(Offset(1)), disturb] {
             let a = Progress::default();
             let seen = a.seen();
             change(&a);
@@ -428,9 +429,9 @@ mod tests {
         let mut watches = Watches::default();
         watches.watch(0, &a, a.seen());
         watches.watch(0, &b, b.seen());
-        a.advance_to(1);
+        a.advance_to(Offset(1));
         assert!(taken(&mut watches).is_empty());
-        b.advance_to(1);
+        b.advance_to(Offset(1));
         assert_eq!(taken(&mut watches), [0]);
     }
 
@@ -440,7 +441,7 @@ mod tests {
         let seen = a.seen();
         let mut watches = Watches::default();
         watches.watch(0, &a, seen);
-        a.advance_to(1);
+        a.advance_to(Offset(1));
         watches.watch(0, &a, seen);
         assert_eq!(taken(&mut watches), [0]);
     }
@@ -453,7 +454,7 @@ mod tests {
         let mut waiting: Vec<_> = (1..=10)
             .map(|offset| {
                 let mut watches = Watches::default();
-                watches.watch_for(0, &progress, seen, offset);
+                watches.watch_for(0, &progress, seen, Offset(offset));
                 let count = Arc::new(Count::default());
                 assert!(!is_ready(&watches, &count));
                 (watches, count)
@@ -466,7 +467,7 @@ mod tests {
             counts.sum()
         };
         for offset in 1..=5 {
-            progress.advance_to(offset);
+            progress.advance_to(Offset(offset));
             assert_eq!(woken(&waiting), offset as usize);
             let (watches, _) = &mut waiting[offset as usize - 1];
             assert_eq!(taken(watches), [0]);
@@ -481,12 +482,12 @@ mod tests {
         let progress = Progress::default();
         let mut watches = Watches::default();
         for offset in [9, 3, 6] {
-            watches.watch_for(0, &progress, progress.seen(), offset);
+            watches.watch_for(0, &progress, progress.seen(), Offset(offset));
         }
         assert_eq!(watcher_count(&progress), 1);
-        progress.advance_to(2);
+        progress.advance_to(Offset(2));
         assert!(taken(&mut watches).is_empty());
-        progress.advance_to(3);
+        progress.advance_to(Offset(3));
         assert_eq!(taken(&mut watches), [0]);
     }
 
@@ -519,7 +520,7 @@ mod tests {
         /// With the disturbances that there had been.
         seen: (Seen, u64),
         /// The offset that it waits for, until it is told, and the disturbances that it knows of.
-        watched: Option<(i64, u64)>,
+        watched: Option<(Offset, u64)>,
         is_told: bool,
     }
 
@@ -531,7 +532,7 @@ mod tests {
             steps in prop::collection::vec(step(), 1..60)
         ) {
             let progress = Progress::default();
-            let (mut offset, mut disturbances) = (0, 0);
+            let (mut offset, mut disturbances) = (Offset(0), 0);
             let mut waiters: [(Watches, Expected); 3] = Default::default();
             // They have looked at it once, as whoever waits does first.
             assert_eq!(progress.seen(), Seen::default());
@@ -591,7 +592,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for offset in 1..=END {
-                    progress.advance_to(offset);
+                    progress.advance_to(Offset(offset));
                 }
             });
             for stride in [1, 1, 7, 100] {
@@ -600,11 +601,11 @@ mod tests {
                     let mut watches = Watches::default();
                     let mut wanted = stride;
                     while wanted <= END {
-                        watches.watch_for(0, progress, progress.seen(), wanted);
+                        watches.watch_for(0, progress, progress.seen(), Offset(wanted));
                         while taken(&mut watches).is_empty() {
                             std::thread::yield_now();
                         }
-                        assert!(progress.offset() >= wanted, "woken too early");
+                        assert!(progress.offset() >= Offset(wanted), "woken too early");
                         wanted += stride;
                     }
                 });

@@ -11,7 +11,7 @@ use crate::log_state::LogState;
 use crate::partition::{Partition, PartitionOffsets};
 use crate::state::{LockedState, State};
 use crate::timestamp_search::TimestampSearch;
-use model::{BrokerId, ErrorCode, LeaderEpoch, ProducerId};
+use model::{BrokerId, ErrorCode, LeaderEpoch, Offset, ProducerId};
 use std::sync::Arc;
 use storage::{Disk, FileSlice, LogSlice, RealDisk, RecordSearch};
 
@@ -32,7 +32,7 @@ pub struct ReadRequest {
     /// The epoch of the leader that the reader knows; -1 for none.
     pub current_leader_epoch: LeaderEpoch,
     /// Where to begin.
-    pub fetch_offset: i64,
+    pub fetch_offset: Offset,
     /// The epoch of the reader's last record; -1 for none.
     pub last_fetched_epoch: LeaderEpoch,
     /// Most bytes.
@@ -54,9 +54,9 @@ pub struct ReadResult<D: Disk = RealDisk> {
     pub records: Option<FileSlice<D::File>>,
     /// Producer id and first offset of the aborted transactions among them; `None` unless the
     /// reader wants committed records.
-    pub aborted_transactions: Option<Vec<(ProducerId, i64)>>,
+    pub aborted_transactions: Option<Vec<(ProducerId, Offset)>>,
     /// Where the reader's log leaves this one: epoch and end offset.
-    pub diverging_epoch: Option<(LeaderEpoch, i64)>,
+    pub diverging_epoch: Option<(LeaderEpoch, Offset)>,
     /// The reader is a follower that is out of sync, or may be: it is by its fetches that it comes to be in sync, so
     /// each of them has to be seen here, also those of its session that do not name the partition.
     pub is_out_of_sync: bool,
@@ -204,7 +204,7 @@ impl<D: Disk> Partition<D> {
     fn note_fetch(
         &self,
         state: &mut State<D>,
-        fetch_offset: i64,
+        fetch_offset: Offset,
         fetch: &FollowerFetch<'_>,
     ) -> Result<(), ReadError> {
         if fetch_offset > state.log_end_offset() {
@@ -223,7 +223,7 @@ impl<D: Disk> Partition<D> {
         &'s self,
         mut state: LockedState<'s, D>,
         request: &ReadRequest,
-        upper_bound: i64,
+        upper_bound: Offset,
     ) -> Result<LogSlice<D>, ReadError> {
         let ReadRequest {
             max_bytes,
@@ -249,9 +249,9 @@ impl<D: Disk> Partition<D> {
     /// Producer id and first offset of the aborted transactions that a slice may have records of.
     fn aborted_transactions(
         &self,
-        offset: i64,
+        offset: Offset,
         slice: &LogSlice<D>,
-    ) -> Result<Vec<(ProducerId, i64)>, ReadError> {
+    ) -> Result<Vec<(ProducerId, Offset)>, ReadError> {
         let mut state = self.opened()?;
         let aborted = state.log().aborted_transactions_in(offset, slice)?;
         let aborted = aborted.iter();
@@ -264,7 +264,7 @@ impl<D: Disk> Partition<D> {
     ///
     /// # Errors
     /// As [`Partition::read`].
-    pub fn read_bytes(&self, offset: i64, max_bytes: usize) -> Result<Vec<u8>, ReadError> {
+    pub fn read_bytes(&self, offset: Offset, max_bytes: usize) -> Result<Vec<u8>, ReadError> {
         let mut state = self.opened()?;
         let mut bytes = Vec::new();
         let end = state.log_end_offset();
@@ -282,7 +282,7 @@ impl<D: Disk> Partition<D> {
         timestamp_ms: i64,
         bytes_max: usize,
     ) -> Result<TimestampSearch, ReadError> {
-        let mut from_offset = 0;
+        let mut from_offset = Offset::ZERO;
         loop {
             let mut opened = self.opened()?;
             let batch = opened
@@ -320,7 +320,7 @@ impl<D: Disk> Partition<D> {
     ///
     /// # Errors
     /// When the log cannot be opened.
-    pub fn leader_epoch_at(&self, offset: i64) -> Result<Option<LeaderEpoch>, ReadError> {
+    pub fn leader_epoch_at(&self, offset: Offset) -> Result<Option<LeaderEpoch>, ReadError> {
         let mut state = self.lock();
         if matches!(&state.residence, LogState::Idle(idle) if offset >= idle.log_end_offset) {
             return Ok(Some(state.leader_epoch));
@@ -336,7 +336,7 @@ impl<D: Disk> Partition<D> {
     pub fn end_offset_of_epoch(
         &self,
         leader_epoch: LeaderEpoch,
-    ) -> Result<Option<(LeaderEpoch, i64)>, ReadError> {
+    ) -> Result<Option<(LeaderEpoch, Offset)>, ReadError> {
         let mut state = self.lock();
         if state.is_idle() && !state.leads_in(leader_epoch) {
             self.open(&mut state)?;
@@ -349,7 +349,7 @@ impl<D: Disk> Partition<D> {
 fn end_offset_of_epoch<D: Disk>(
     state: &State<D>,
     leader_epoch: LeaderEpoch,
-) -> Option<(LeaderEpoch, i64)> {
+) -> Option<(LeaderEpoch, Offset)> {
     if state.leads_in(leader_epoch) {
         return Some((leader_epoch, state.log_end_offset()));
     }
@@ -366,7 +366,7 @@ fn check_log_start<D: Disk>(state: &State<D>, request: &ReadRequest) -> Result<(
     }
 }
 
-fn out_of_range<D: Disk>(state: &State<D>, offset: i64) -> ReadError {
+fn out_of_range<D: Disk>(state: &State<D>, offset: Offset) -> ReadError {
     ReadError::Log(storage::ReadError::OffsetOutOfRange {
         offset,
         log_start_offset: state.log_start_offset(),
@@ -378,7 +378,7 @@ fn out_of_range<D: Disk>(state: &State<D>, offset: i64) -> ReadError {
 fn diverging_epoch<D: Disk>(
     state: &State<D>,
     request: &ReadRequest,
-) -> Result<Option<(LeaderEpoch, i64)>, ReadError> {
+) -> Result<Option<(LeaderEpoch, Offset)>, ReadError> {
     let last_fetched_epoch = request.last_fetched_epoch;
     if last_fetched_epoch.is_none() {
         return Ok(None);

@@ -35,12 +35,11 @@ pub use messages::{FetcherSettings, FetcherVersions};
 pub use step::{Step, StepAction, StepOutcome, StepToken};
 
 use crate::following::FetchPosition;
-use crate::offset::UNKNOWN_OFFSET;
 use crate::partition_key::PartitionKey;
 use answered::{AnsweredPartition, PartitionOutcome};
 use followed::{Followed, InSession, NO_INDEX, Named, Stage};
 use messages::FetchMessage;
-use model::{ErrorCode, LeaderEpoch, MonotonicTime, Uuid};
+use model::{ErrorCode, LeaderEpoch, MonotonicTime, Offset, Uuid};
 use session::Session;
 use slot_index::SlotIndex;
 use std::cmp::Reverse;
@@ -222,7 +221,7 @@ impl<R> ReplicaFetcher<R> {
         partition.generation = partition.generation.wrapping_add(1);
         partition.move_to(added.position);
         partition.leader_epoch = added.leader_epoch;
-        partition.leader_high_watermark = UNKNOWN_OFFSET;
+        partition.leader_high_watermark = Offset::NONE;
         partition.note_change();
         partition.begin_fetching_anew();
         self.names[slot as usize].replica = Some(added.replica);

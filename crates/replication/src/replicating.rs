@@ -8,7 +8,7 @@ use crate::partition::Partition;
 use crate::progress::{Progress, Watches};
 use crate::role::Role;
 use crate::state::State;
-use model::{BrokerId, ErrorCode, MonotonicTime};
+use model::{BrokerId, ErrorCode, MonotonicTime, Offset};
 use std::sync::Arc;
 use std::time::Duration;
 use storage::Disk;
@@ -19,9 +19,9 @@ pub struct FollowerView {
     /// Its broker.
     pub broker_id: BrokerId,
     /// Where its last fetch began; -1 before.
-    pub log_end_offset: i64,
+    pub log_end_offset: Offset,
     /// Where its log started then; -1 before.
-    pub log_start_offset: i64,
+    pub log_start_offset: Offset,
     /// When it had all that the leader had.
     pub last_caught_up: MonotonicTime,
 }
@@ -134,8 +134,8 @@ impl<D: Disk> Partition<D> {
         &self,
         leadership: Leadership,
         low_watermark: &Progress,
-        offset: i64,
-    ) -> Result<i64, ErrorCode> {
+        offset: Offset,
+    ) -> Result<Offset, ErrorCode> {
         let mut watches = Watches::default();
         loop {
             let seen = low_watermark.seen();

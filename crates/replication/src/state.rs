@@ -3,10 +3,9 @@
 use crate::in_sync::InSync;
 use crate::leading::Leadership;
 use crate::log_state::LogState;
-use crate::offset::UNKNOWN_OFFSET;
 use crate::progress::Progress;
 use crate::role::Role;
-use model::LeaderEpoch;
+use model::{LeaderEpoch, Offset};
 use parking_lot::MutexGuard;
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
@@ -26,9 +25,9 @@ pub(crate) struct State<D: Disk> {
     pub(crate) leadership: Leadership,
     /// What is known of the followers, where this broker leads and has some.
     pub(crate) in_sync: Option<Box<InSync>>,
-    pub(crate) high_watermark: i64,
+    pub(crate) high_watermark: Offset,
     /// The end of the last append that a flush was due with, whatever this broker was to the partition then.
-    pub(crate) flush_due_end: i64,
+    pub(crate) flush_due_end: Offset,
     /// How often the log has become idle.
     pub(crate) idle_count: u32,
     /// Whether the log was asked for since the last attempt to close it.
@@ -73,9 +72,9 @@ impl Published {
             LogState::Idle(idle) => (idle.log_end_offset, idle.flushed_end_offset, false),
         };
         self.flushed_end_offset
-            .store(flushed_end_offset, Ordering::Release);
+            .store(flushed_end_offset.0, Ordering::Release);
         self.flush_due_end
-            .store(state.flush_due_end, Ordering::Release);
+            .store(state.flush_due_end.0, Ordering::Release);
         self.is_failed
             .store(is_failed || state.is_failed, Ordering::Release);
         self.leadership.store(state.leadership.0, Ordering::Release);
@@ -93,12 +92,12 @@ impl Published {
         self.high_watermark.wake();
     }
 
-    pub(crate) fn flushed_end_offset(&self) -> i64 {
-        self.flushed_end_offset.load(Ordering::Acquire)
+    pub(crate) fn flushed_end_offset(&self) -> Offset {
+        Offset(self.flushed_end_offset.load(Ordering::Acquire))
     }
 
     pub(crate) fn awaits_flush(&self) -> bool {
-        self.flushed_end_offset() < self.flush_due_end.load(Ordering::Acquire)
+        self.flushed_end_offset() < Offset(self.flush_due_end.load(Ordering::Acquire))
     }
 
     pub(crate) fn leadership(&self) -> Leadership {
@@ -214,7 +213,7 @@ impl<D: Disk> State<D> {
 
     /// Up to where a log that ends at `log_end_offset` is on every in-sync replica, as far as this one can
     /// tell: a follower is told by its leader.
-    fn replicated_end(&self, log_end_offset: i64) -> i64 {
+    fn replicated_end(&self, log_end_offset: Offset) -> Offset {
         match (&self.role, &self.in_sync) {
             (Role::Leader { replicas: None, .. }, _) => log_end_offset,
             (
@@ -227,7 +226,7 @@ impl<D: Disk> State<D> {
                 let min_insync_replicas = self.config.min_insync_replicas;
                 in_sync.replicated_end(replicas, min_insync_replicas, log_end_offset)
             }
-            _ => UNKNOWN_OFFSET,
+            _ => Offset::NONE,
         }
     }
 

@@ -43,7 +43,7 @@ use controller::{
 };
 use coordinator::group::DeletedTopic;
 use metadata::MetadataImage;
-use model::{BrokerEpoch, ErrorCode, MonotonicTime, Now, ProducerId, RetentionClock, Uuid};
+use model::{BrokerEpoch, ErrorCode, MonotonicTime, Now, Offset, ProducerId, RetentionClock, Uuid};
 use record::Batches;
 use replication::{PartitionKey, VerificationGuard};
 use std::collections::BTreeSet;
@@ -84,7 +84,7 @@ pub(crate) struct Caller {
 /// What goes on when partitions have come so far.
 #[derive(Debug)]
 struct Waiting {
-    until: Vec<(Arc<SimPartition>, i64)>,
+    until: Vec<(Arc<SimPartition>, Offset)>,
     then: Then,
 }
 
@@ -551,7 +551,7 @@ impl Node {
         }
     }
 
-    fn wait(&mut self, until: Vec<(Arc<SimPartition>, i64)>, then: Then) {
+    fn wait(&mut self, until: Vec<(Arc<SimPartition>, Offset)>, then: Then) {
         self.waiting.push(Waiting { until, then });
     }
 
@@ -559,7 +559,7 @@ impl Node {
     fn go_on(&mut self, now: Now) -> Result<(), Halted> {
         loop {
             let is_there =
-                |(partition, end): &(Arc<SimPartition>, i64)| partition.high_watermark() >= *end;
+                |(partition, end): &(Arc<SimPartition>, Offset)| partition.high_watermark() >= *end;
             let is_ready = |one: &Waiting| one.until.iter().all(is_there);
             let answer = self.groups.poll_answer();
             if let Some(then) = answer.or_else(|| self.transactions.poll_answer()) {
@@ -706,7 +706,7 @@ fn last_batch(partition: &SimPartition) -> Result<i64, Halted> {
             offset = batch.next_offset();
         }
     }
-    Ok(last)
+    Ok(last.0)
 }
 
 /// Cuts the last byte off every snapshot of producers in a log directory.

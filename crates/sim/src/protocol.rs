@@ -5,7 +5,7 @@ mod requests;
 mod responses;
 
 pub(crate) use self::requests::SESSION_TIMEOUT_MS;
-use model::{ErrorCode, ProducerId, Uuid};
+use model::{ErrorCode, Offset, ProducerId, Uuid};
 
 /// A request to a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,7 +146,7 @@ pub(crate) struct Fetched {
     pub(crate) last_stable_offset: i64,
     pub(crate) log_start_offset: i64,
     /// Producer id and first offset.
-    pub(crate) aborted: Vec<(ProducerId, i64)>,
+    pub(crate) aborted: Vec<(ProducerId, Offset)>,
     pub(crate) records: Vec<u8>,
 }
 

@@ -10,6 +10,7 @@ use crate::disk::{Disk, DiskFile};
 use crate::index_file::WrittenEntries;
 use crate::offset_index::OffsetEntry;
 use crate::stored_batch::{ScanError, StoredBatch, StoredBatches};
+use model::Offset;
 
 /// Batches whose position is kept in memory, per log: 512 bytes.
 const RECENT_COUNT_MAX: usize = 64;
@@ -90,8 +91,8 @@ impl<D: Disk> BatchLocation<D> {
     pub(crate) fn find(
         self,
         file: &D::File,
-        base_offset: i64,
-        offset: i64,
+        base_offset: Offset,
+        offset: Offset,
         end_position: u64,
     ) -> Result<Option<BatchRange>, ScanError> {
         let entry = match self {
@@ -117,9 +118,9 @@ impl<D: Disk> BatchLocation<D> {
 /// start when the entry does not point at its batch.
 pub(crate) fn first_batch_from<F: DiskFile>(
     file: &F,
-    base_offset: i64,
+    base_offset: Offset,
     entry: Option<OffsetEntry>,
-    offset: i64,
+    offset: Offset,
     end_position: u64,
 ) -> Result<Option<StoredBatch>, ScanError> {
     if let Some(entry) = entry {
@@ -144,7 +145,7 @@ pub(crate) fn first_batch_from<F: DiskFile>(
 
 fn first_ending_at<F: DiskFile>(
     batches: &mut StoredBatches<'_, F>,
-    offset: i64,
+    offset: Offset,
 ) -> Result<Option<StoredBatch>, ScanError> {
     while let Some(batch) = batches.next()? {
         if batch.last_offset >= offset {
@@ -155,7 +156,7 @@ fn first_ending_at<F: DiskFile>(
 }
 
 /// An offset as indexes hold it; offsets out of reach go to the nearest end.
-pub(crate) fn relative_offset(base_offset: i64, offset: i64) -> u32 {
-    let relative = offset.saturating_sub(base_offset).max(0);
+pub(crate) fn relative_offset(base_offset: Offset, offset: Offset) -> u32 {
+    let relative = offset.0.saturating_sub(base_offset.0).max(0);
     u32::try_from(relative).unwrap_or(u32::MAX)
 }

@@ -116,6 +116,7 @@ mod tests {
     use crate::disk::{Disk, OpenMode};
     use crate::sim::SimDisk;
     use crate::stored_batch::StoredBatches;
+    use model::Offset;
     use model::ProducerEpoch;
     use model::ProducerId;
     use proptest::prelude::*;
@@ -130,7 +131,7 @@ mod tests {
     }
 
     /// A batch of one record with a value of so many bytes.
-    fn batch(base_offset: i64, value_bytes: usize) -> Vec<u8> {
+    fn batch(base_offset: Offset, value_bytes: usize) -> Vec<u8> {
         let mut builder = BatchBuilder::new(BatchHeader {
             base_offset,
             ..BatchHeader::default()
@@ -151,7 +152,7 @@ mod tests {
         ) {
             let mut batches: Vec<Vec<u8>> = Vec::new();
             for (at, size) in sizes.iter().enumerate() {
-                batches.push(batch(at as i64, *size));
+                batches.push(batch(Offset(at as i64), *size));
             }
             let victim = (!batches.is_empty()).then(|| damaged.index(batches.len()));
             if let Some(victim) = victim {
@@ -165,7 +166,7 @@ mod tests {
             let mut position = 0;
             for (at, bytes) in batches.iter().enumerate() {
                 let found = checked.next().unwrap().unwrap();
-                prop_assert_eq!(found.batch.base_offset, at as i64);
+                prop_assert_eq!(found.batch.base_offset, Offset(at as i64));
                 prop_assert_eq!(found.batch.position, position);
                 prop_assert_eq!(found.is_crc_valid, victim != Some(at));
                 prop_assert_eq!(headers.next().unwrap(), Some(found.batch));
@@ -197,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_length_beyond_the_end_costs_nothing() {
-        let mut bytes = batch(0, 10);
+        let mut bytes = batch(Offset(0), 10);
         bytes[8..12].copy_from_slice(&i32::MAX.to_be_bytes());
         let end = bytes.len() as u64;
         let file = file_of(&[bytes]);

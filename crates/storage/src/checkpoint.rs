@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-use model::TopicPartition;
+use model::{Offset, TopicPartition};
 
 use crate::atomic_file::{replace_file, replace_file_with};
 use crate::disk::{Disk, OpenMode};
@@ -33,7 +33,7 @@ pub const REPLICATION_OFFSET_CHECKPOINT: &str = "replication-offset-checkpoint";
 pub const CLEANER_OFFSET_CHECKPOINT: &str = "cleaner-offset-checkpoint";
 
 /// An offset per partition.
-pub type OffsetCheckpoint = BTreeMap<TopicPartition, i64>;
+pub type OffsetCheckpoint = BTreeMap<TopicPartition, Offset>;
 
 /// Reads the checkpoint at `path`; a missing file is an empty one.
 pub fn read_checkpoint<D: Disk>(disk: &D, path: &Path) -> Result<OffsetCheckpoint, FileError> {
@@ -58,7 +58,7 @@ pub fn read_checkpoint<D: Disk>(disk: &D, path: &Path) -> Result<OffsetCheckpoin
 pub fn for_each_offset<D: Disk>(
     disk: &D,
     path: &Path,
-    mut call: impl FnMut(TopicPartition, i64),
+    mut call: impl FnMut(TopicPartition, Offset),
 ) -> Result<(), FileError> {
     let file = match disk.open(path, OpenMode::Read) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
@@ -91,7 +91,7 @@ struct Head {
 
 impl Head {
     /// The entry of the next line, after the two of the head.
-    fn entry(&mut self, line: &[u8]) -> Result<Option<(TopicPartition, i64)>, String> {
+    fn entry(&mut self, line: &[u8]) -> Result<Option<(TopicPartition, Offset)>, String> {
         let line = str::from_utf8(line).map_err(|_| "it is not text".to_owned())?;
         let Some(line) = self.line(line)? else {
             return Ok(None);
@@ -139,7 +139,7 @@ pub struct CheckpointText {
 
 impl CheckpointText {
     /// Adds the offset of a partition that has none yet.
-    pub fn add(&mut self, TopicPartition { topic, partition }: &TopicPartition, offset: i64) {
+    pub fn add(&mut self, TopicPartition { topic, partition }: &TopicPartition, offset: Offset) {
         const LINE_BYTES_MAX: usize = 512;
         if self
             .pieces
@@ -173,8 +173,8 @@ impl CheckpointText {
     }
 }
 
-impl<'a> FromIterator<(&'a TopicPartition, i64)> for CheckpointText {
-    fn from_iter<I: IntoIterator<Item = (&'a TopicPartition, i64)>>(entries: I) -> Self {
+impl<'a> FromIterator<(&'a TopicPartition, Offset)> for CheckpointText {
+    fn from_iter<I: IntoIterator<Item = (&'a TopicPartition, Offset)>>(entries: I) -> Self {
         let mut text = Self::default();
         for (partition, offset) in entries {
             text.add(partition, offset);
@@ -208,11 +208,15 @@ pub(crate) fn lines(bytes: &[u8]) -> Result<Vec<&str>, String> {
     head.lack(has_end).map_or(Ok(lines), Err)
 }
 
-fn parse_line(line: &str) -> Option<(TopicPartition, i64)> {
+fn parse_line(line: &str) -> Option<(TopicPartition, Offset)> {
     let mut words = line.split_ascii_whitespace();
     let topic = words.next()?;
     let partition = words.next()?.parse().ok().filter(|index| *index >= 0)?;
-    let offset = words.next()?.parse().ok().filter(|offset| *offset >= 0)?;
+    let offset = words
+        .next()?
+        .parse()
+        .ok()
+        .filter(|offset| *offset >= Offset::ZERO)?;
     match words.next() {
         None => Some((TopicPartition::new(topic, partition), offset)),
         Some(_) => None,
@@ -248,7 +252,7 @@ mod tests {
             Ok(entries) => Ok(entries
                 .iter()
                 .map(|(topic, partition, offset)| {
-                    (TopicPartition::new(*topic, *partition), *offset)
+                    (TopicPartition::new(*topic, *partition), Offset(*offset))
                 })
                 .collect()),
             Err(reason) => Err(reason.to_owned()),
@@ -284,8 +288,8 @@ mod tests {
     #[test]
     fn a_crash_leaves_the_old_checkpoint_or_the_new() {
         let path = Path::new("/recovery-point-offset-checkpoint");
-        let old = BTreeMap::from([(TopicPartition::new("a", 0), 1)]);
-        let new = BTreeMap::from([(TopicPartition::new("a", 0), 2)]);
+        let old = BTreeMap::from([(TopicPartition::new("a", 0), Offset(1))]);
+        let new = BTreeMap::from([(TopicPartition::new("a", 0), Offset(2))]);
         for step in 0..6 {
             for seed in trials::seeds(0..20) {
                 let disk = SimDisk::default();

@@ -13,7 +13,7 @@
 //! log, and memory is that of the map and a few buffers, whatever a batch expands to. A crash at any point leaves the
 //! old segments or the new one; see `recovery/listing`.
 
-use model::{ProducerEpoch, ProducerId};
+use model::{Offset, ProducerEpoch, ProducerId};
 mod batch_records;
 mod batches;
 mod choice;
@@ -90,9 +90,9 @@ pub type Throttle<'a> = &'a mut dyn FnMut(usize) -> bool;
 /// A segment to be compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Source {
-    pub(crate) base_offset: i64,
+    pub(crate) base_offset: Offset,
     /// Base offset of the segment that follows.
-    pub(crate) end_offset: i64,
+    pub(crate) end_offset: Offset,
     pub(crate) size_bytes: u32,
     pub(crate) modified_ms: i64,
     pub(crate) offset_index_bytes: u64,
@@ -103,7 +103,7 @@ pub(crate) struct Source {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LastRecord {
     /// Its last data; `None` when only a marker bears its epoch.
-    pub(crate) last_data_offset: Option<i64>,
+    pub(crate) last_data_offset: Option<Offset>,
     pub(crate) producer_epoch: ProducerEpoch,
 }
 
@@ -123,7 +123,7 @@ pub struct CleanStatistics {
 /// The transaction index of a segment when the compaction began: its file may grow meanwhile.
 #[derive(Debug)]
 pub(crate) struct AbortedInSegment {
-    pub(crate) base_offset: i64,
+    pub(crate) base_offset: Offset,
     /// How many entries its file has.
     pub(crate) written_count: u32,
     /// Those after them, which are only in memory: there was no descriptor for the file.
@@ -140,8 +140,8 @@ pub struct Compaction<D: Disk> {
     /// Those of all segments of the log that have one.
     pub(crate) transaction_indexes: Vec<AbortedInSegment>,
     pub(crate) producers: BTreeMap<ProducerId, LastRecord>,
-    pub(crate) first_dirty_offset: i64,
-    pub(crate) first_uncleanable_offset: i64,
+    pub(crate) first_dirty_offset: Offset,
+    pub(crate) first_uncleanable_offset: Offset,
     pub(crate) truncation_count: u64,
     /// While there is one the log does not become idle.
     pub(crate) in_progress: Arc<()>,
@@ -158,7 +158,7 @@ pub struct Compaction<D: Disk> {
 pub struct CleanedSegment<D: Disk> {
     pub(crate) files: CleanedFiles<D>,
     /// Base offsets of the segments that it was made from.
-    pub(crate) sources: Vec<i64>,
+    pub(crate) sources: Vec<Offset>,
     pub(crate) truncation_count: u64,
     /// While there is one the log does not become idle.
     pub(crate) in_progress: Arc<()>,
@@ -200,10 +200,8 @@ impl<D: Disk> Compaction<D> {
 
     /// How many records the dirty part can hold at most, which is what a map needs room for.
     pub fn dirty_record_count_max(&self) -> u64 {
-        self.first_uncleanable_offset
-            .saturating_sub(self.first_dirty_offset)
-            .max(0)
-            .unsigned_abs()
+        let count = self.first_uncleanable_offset - self.first_dirty_offset;
+        count.max(0).unsigned_abs()
     }
 
     /// What has been done so far.
@@ -220,7 +218,7 @@ impl<D: Disk> Compaction<D> {
         &mut self,
         map: &mut OffsetMap,
         pace: Throttle<'_>,
-    ) -> Result<i64, CleanError> {
+    ) -> Result<Offset, CleanError> {
         map.clear(self.first_dirty_offset - 1);
         let mut transactions = CleanedTransactions::default();
         let mut buffers = RecordBuffers::new(&self.config);

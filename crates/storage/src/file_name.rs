@@ -14,6 +14,7 @@ use crate::disk::{Disk, OpenMode};
 use crate::error::{Context, StorageError};
 use crate::open_files::{FileSlot, OpenFile, OpenFiles};
 use crate::room_disk::RoomDisk;
+use model::Offset;
 
 /// What a file of a segment holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,13 +102,13 @@ impl fmt::Display for FileState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FileName {
     /// Base offset of the segment, or the offset a snapshot is valid up to.
-    pub(crate) offset: i64,
+    pub(crate) offset: Offset,
     pub(crate) kind: FileKind,
     pub(crate) state: FileState,
 }
 
 impl FileName {
-    pub(crate) const fn new(offset: i64, kind: FileKind) -> Self {
+    pub(crate) const fn new(offset: Offset, kind: FileKind) -> Self {
         Self {
             offset,
             kind,
@@ -231,13 +232,13 @@ mod tests {
                 assert_eq!(expected.to_string(), name);
             }
         };
-        let log = FileName::new(4711, FileKind::Log);
+        let log = FileName::new(Offset(4711), FileKind::Log);
         check("00000000000000004711.log", Some(log));
         let name = "00000000000000004711.log.swap";
         check(name, Some(log.in_state(FileState::Swap)));
-        let snapshot = FileName::new(i64::MAX, FileKind::ProducerSnapshot);
+        let snapshot = FileName::new(Offset::MAX, FileKind::ProducerSnapshot);
         check("09223372036854775807.snapshot", Some(snapshot));
-        let index = FileName::new(0, FileKind::TransactionIndex);
+        let index = FileName::new(Offset(0), FileKind::TransactionIndex);
         let name = "00000000000000000000.txnindex.deleted";
         check(name, Some(index.in_state(FileState::Deleted(0))));
         let name = "00000000000000004711.log.12.deleted";

@@ -18,6 +18,7 @@ use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::{Context, StorageError};
 use crate::file_name::{FileKind, FileName, PartitionFiles};
 use crate::open_files::{FileSlot, OpenFile};
+use model::Offset;
 
 /// Entries that are kept in memory before they are written: at most 768 bytes per index.
 const TAIL_COUNT_MAX: usize = 64;
@@ -75,7 +76,7 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
     /// The index of an existing segment; `Err` holds what is wrong with the file.
     pub(crate) fn load(
         files: &PartitionFiles<D>,
-        base_offset: i64,
+        base_offset: Offset,
     ) -> Result<Result<Self, String>, StorageError> {
         let name = FileName::new(base_offset, E::KIND);
         let path = files.path(name);
@@ -113,7 +114,7 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
     /// between two entries. `Err` holds what is wrong with the file.
     pub(crate) fn load_first(
         files: &PartitionFiles<D>,
-        base_offset: i64,
+        base_offset: Offset,
         written_count: u32,
     ) -> Result<Result<Self, String>, StorageError> {
         let Some(last) = written_count.checked_sub(1) else {
@@ -162,7 +163,7 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
     pub(crate) fn write_tail_if_long(
         &mut self,
         files: &PartitionFiles<D>,
-        base_offset: i64,
+        base_offset: Offset,
     ) -> Result<(), StorageError> {
         match self.tail.len() >= TAIL_COUNT_MAX {
             true => self.write_tail(files, base_offset),
@@ -175,7 +176,7 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
     pub(crate) fn write_tail(
         &mut self,
         files: &PartitionFiles<D>,
-        base_offset: i64,
+        base_offset: Offset,
     ) -> Result<(), StorageError> {
         if self.tail.is_empty() && self.written_count > 0 {
             return Ok(());
@@ -202,7 +203,7 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
     pub(crate) fn write_anew(
         &mut self,
         files: &PartitionFiles<D>,
-        base_offset: i64,
+        base_offset: Offset,
         is_required: bool,
     ) -> Result<(), StorageError> {
         let name = FileName::new(base_offset, E::KIND);
@@ -264,7 +265,7 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
     pub(crate) fn lookup(
         &self,
         files: &PartitionFiles<D>,
-        base_offset: i64,
+        base_offset: Offset,
         precedes: impl Fn(&E) -> bool,
     ) -> Result<Lookup<D, E>, StorageError> {
         let in_tail = self.tail.partition_point(&precedes);
@@ -282,7 +283,7 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
     pub(crate) fn visit_from(
         &self,
         files: &PartitionFiles<D>,
-        base_offset: i64,
+        base_offset: Offset,
         precedes: impl Fn(&E) -> bool,
         mut take: impl FnMut(&E) -> bool,
     ) -> Result<(), StorageError> {
@@ -307,7 +308,7 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
     pub(crate) fn truncate(
         &mut self,
         files: &PartitionFiles<D>,
-        base_offset: i64,
+        base_offset: Offset,
         kept: impl Fn(&E) -> bool,
     ) -> Result<(), StorageError> {
         let in_tail = self.tail.partition_point(&kept);
@@ -336,7 +337,7 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
     pub(crate) fn open_file(
         &self,
         files: &PartitionFiles<D>,
-        base_offset: i64,
+        base_offset: Offset,
     ) -> Result<OpenFile<D::File>, StorageError> {
         let name = FileName::new(base_offset, E::KIND);
         files.open_in(&self.file, name, OpenMode::Write)
@@ -350,7 +351,7 @@ impl<D: Disk, E: IndexEntry> IndexFile<D, E> {
     fn written(
         &self,
         files: &PartitionFiles<D>,
-        base_offset: i64,
+        base_offset: Offset,
     ) -> Result<WrittenEntries<D>, StorageError> {
         Ok(WrittenEntries {
             file: self.open_file(files, base_offset)?,
@@ -469,7 +470,7 @@ mod tests {
 
     fn floor(index: &Index, files: &PartitionFiles<SimDisk>, target: u32) -> Option<u32> {
         let precedes = |entry: &OffsetEntry| entry.relative_offset <= target;
-        let found = match index.lookup(files, 0, precedes).unwrap() {
+        let found = match index.lookup(files, Offset(0), precedes).unwrap() {
             Lookup::Found(found) => found,
             Lookup::Search(written) => written.search(precedes).unwrap().1,
         };
@@ -479,7 +480,7 @@ mod tests {
     fn from(index: &Index, files: &PartitionFiles<SimDisk>, target: u32) -> Vec<u32> {
         let mut found = Vec::new();
         let precedes = |entry: &OffsetEntry| entry.relative_offset < target;
-        let visited = index.visit_from(files, 0, precedes, |entry| {
+        let visited = index.visit_from(files, Offset(0), precedes, |entry| {
             found.push(entry.relative_offset);
             true
         });
@@ -502,12 +503,12 @@ mod tests {
                 let next = list.last().unwrap_or(&0) + gap;
                 list.push(next);
                 index.push(entry(next));
-                index.write_tail_if_long(&files, 0).unwrap();
+                index.write_tail_if_long(&files, Offset(0)).unwrap();
             }
             let end = list.last().map_or(5, |last| last + 5);
             if reload {
-                index.write_tail(&files, 0).unwrap();
-                index = Index::load(&files, 0).unwrap().unwrap();
+                index.write_tail(&files, Offset(0)).unwrap();
+                index = Index::load(&files, Offset(0)).unwrap().unwrap();
             }
             let check = |index: &Index, list: &[u32]| {
                 assert_eq!(index.count() as usize, list.len());
@@ -525,15 +526,15 @@ mod tests {
             };
             check(&index, &list);
             let kept_end = end * kept_percent / 100;
-            index.truncate(&files, 0, |entry| entry.relative_offset < kept_end).unwrap();
+            index.truncate(&files, Offset(0), |entry| entry.relative_offset < kept_end).unwrap();
             list.retain(|at| *at < kept_end);
             check(&index, &list);
             index.push(entry(end));
             list.push(end);
             index.close_file(&files);
-            index.write_tail(&files, 0).unwrap();
+            index.write_tail(&files, Offset(0)).unwrap();
             check(&index, &list);
-            let path = files.path(FileName::new(0, FileKind::OffsetIndex));
+            let path = files.path(FileName::new(Offset(0), FileKind::OffsetIndex));
             let bytes = files.disk.read(&path, 1 << 20).unwrap();
             prop_assert_eq!(bytes.len(), list.len() * OffsetEntry::SIZE_BYTES);
         }
@@ -542,12 +543,12 @@ mod tests {
     #[test]
     fn a_file_of_an_odd_length_is_damaged() {
         let files = files();
-        let missing = Index::load(&files, 0).unwrap();
+        let missing = Index::load(&files, Offset(0)).unwrap();
         assert_eq!(missing.unwrap_err(), "it is missing");
-        let name = FileName::new(0, FileKind::OffsetIndex);
+        let name = FileName::new(Offset(0), FileKind::OffsetIndex);
         let file = files.open(name, OpenMode::Create).unwrap();
         file.write_at(&[0; 12], 0).unwrap();
-        let odd = Index::load(&files, 0).unwrap();
+        let odd = Index::load(&files, Offset(0)).unwrap();
         assert_eq!(odd.unwrap_err(), "its length 12 is no multiple of 8");
     }
 }

@@ -20,6 +20,7 @@ use crate::index_file::IndexEntry;
 use crate::offset_index::OffsetEntry;
 use crate::time_index::TimeEntry;
 use crate::{AbortedTransaction, ProducerState, TimestampOffset};
+use model::Offset;
 
 /// What a file of a partition's directory holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +43,7 @@ pub struct LogFile {
     /// What it holds.
     pub kind: LogFileKind,
     /// Base offset of the segment; of a producer snapshot, the offset up to which it counts.
-    pub offset: i64,
+    pub offset: Offset,
     /// Whether it is part of the log: not being deleted, and not being written by compaction.
     pub is_current: bool,
 }
@@ -69,7 +70,7 @@ impl LogFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OffsetPosition {
     /// Last offset of a batch.
-    pub offset: i64,
+    pub offset: Offset,
     /// Where that batch starts in the segment, in bytes.
     pub position: u32,
 }
@@ -77,7 +78,7 @@ pub struct OffsetPosition {
 /// The entries of an offset index of the segment at `base_offset`.
 ///
 /// The rest of a file that was allocated ahead, which a crash leaves behind, is zeros and no entry.
-pub fn offset_index_entries(bytes: &[u8], base_offset: i64) -> Vec<OffsetPosition> {
+pub fn offset_index_entries(bytes: &[u8], base_offset: Offset) -> Vec<OffsetPosition> {
     entries::<OffsetEntry>(bytes)
         .map(|entry| OffsetPosition {
             offset: base_offset.wrapping_add(i64::from(entry.relative_offset)),
@@ -88,7 +89,7 @@ pub fn offset_index_entries(bytes: &[u8], base_offset: i64) -> Vec<OffsetPositio
 
 /// The entries of a time index of the segment at `base_offset`; zeros as in
 /// [`offset_index_entries`].
-pub fn time_index_entries(bytes: &[u8], base_offset: i64) -> Vec<TimestampOffset> {
+pub fn time_index_entries(bytes: &[u8], base_offset: Offset) -> Vec<TimestampOffset> {
     entries::<TimeEntry>(bytes)
         .map(|entry| TimestampOffset {
             timestamp_ms: entry.timestamp_ms,
@@ -107,7 +108,7 @@ pub fn aborted_transactions(bytes: &[u8]) -> Vec<AbortedTransaction> {
 }
 
 /// The producers of a snapshot that counts up to `offset`; `Err` tells what is wrong with it.
-pub fn producer_snapshot(bytes: &[u8], offset: i64) -> Result<ProducerState, String> {
+pub fn producer_snapshot(bytes: &[u8], offset: Offset) -> Result<ProducerState, String> {
     ProducerState::from_snapshot(bytes, offset)
 }
 
@@ -133,15 +134,15 @@ mod tests {
         for (name, expected) in [
             (
                 "00000000000000004711.log",
-                Some((LogFileKind::Log, 4711, true)),
+                Some((LogFileKind::Log, Offset(4711), true)),
             ),
             (
                 "00000000000000000000.timeindex",
-                Some((LogFileKind::TimeIndex, 0, true)),
+                Some((LogFileKind::TimeIndex, Offset(0), true)),
             ),
             (
                 "00000000000000000009.snapshot.deleted",
-                Some((LogFileKind::ProducerSnapshot, 9, false)),
+                Some((LogFileKind::ProducerSnapshot, Offset(9), false)),
             ),
             ("leader-epoch-checkpoint", None),
             ("4711.log", None),
@@ -153,9 +154,9 @@ mod tests {
 
     #[test]
     fn an_index_of_zeros_only_is_room_for_entries() {
-        assert!(offset_index_entries(&[0; 64], 100).is_empty());
-        assert!(time_index_entries(&[0; 48], 100).is_empty());
-        assert_eq!(offset_index_entries(&[0; 8], 100).len(), 1);
+        assert!(offset_index_entries(&[0; 64], Offset(100)).is_empty());
+        assert!(time_index_entries(&[0; 48], Offset(100)).is_empty());
+        assert_eq!(offset_index_entries(&[0; 8], Offset(100)).len(), 1);
     }
 
     #[test]
@@ -169,10 +170,13 @@ mod tests {
             .encode(&mut bytes);
         }
         bytes.extend([0; 27]);
-        let found: Vec<_> = offset_index_entries(&bytes, 100)
+        let found: Vec<_> = offset_index_entries(&bytes, Offset(100))
             .iter()
             .map(|entry| (entry.offset, entry.position))
             .collect();
-        assert_eq!(found, [(100, 0), (111, 0), (125, 4160)]);
+        assert_eq!(
+            found,
+            [(Offset(100), 0), (Offset(111), 0), (Offset(125), 4160)]
+        );
     }
 }

@@ -13,7 +13,7 @@
 //!
 //! Epochs and offsets both ascend; an entry that contradicts older ones replaces them.
 
-use model::LeaderEpoch;
+use model::{LeaderEpoch, Offset};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -31,7 +31,7 @@ pub struct LeaderEpochStart {
     /// The epoch.
     pub leader_epoch: LeaderEpoch,
     /// Offset of the first record that its leader wrote, or could have written.
-    pub start_offset: i64,
+    pub start_offset: Offset,
 }
 
 /// Where a leader epoch ends, as `OffsetForLeaderEpoch` answers.
@@ -40,7 +40,7 @@ pub struct LeaderEpochEnd {
     /// The largest epoch that is known and not above the one asked for.
     pub leader_epoch: LeaderEpoch,
     /// Its end, exclusive.
-    pub end_offset: i64,
+    pub end_offset: Offset,
 }
 
 /// The history of leader epochs of one log.
@@ -100,8 +100,8 @@ impl LeaderEpochs {
 
     /// Notes that `leader_epoch` writes from `start_offset` on; returns whether that is news.
     /// Entries that contradict it go.
-    pub(crate) fn assign(&mut self, leader_epoch: LeaderEpoch, start_offset: i64) -> bool {
-        if leader_epoch.is_none() || start_offset < 0 {
+    pub(crate) fn assign(&mut self, leader_epoch: LeaderEpoch, start_offset: Offset) -> bool {
+        if leader_epoch.is_none() || start_offset < Offset::ZERO {
             return false;
         }
         let known = self.entries.last().is_some_and(|last| {
@@ -126,7 +126,7 @@ impl LeaderEpochs {
     }
 
     /// The epoch in which the record at `offset` was written.
-    pub fn epoch_for_offset(&self, offset: i64) -> Option<LeaderEpoch> {
+    pub fn epoch_for_offset(&self, offset: Offset) -> Option<LeaderEpoch> {
         let after = self
             .entries
             .partition_point(|entry| entry.start_offset <= offset);
@@ -138,7 +138,7 @@ impl LeaderEpochs {
     pub fn end_offset_for(
         &self,
         leader_epoch: LeaderEpoch,
-        log_end_offset: i64,
+        log_end_offset: Offset,
     ) -> Option<LeaderEpochEnd> {
         // Only this number stands for none: another negative epoch is one before all that are known.
         if leader_epoch == LeaderEpoch::NONE {
@@ -163,14 +163,14 @@ impl LeaderEpochs {
     }
 
     /// Drops epochs that start at `end_offset` or above; returns whether there were any.
-    pub(crate) fn truncate_from_end(&mut self, end_offset: i64) -> bool {
+    pub(crate) fn truncate_from_end(&mut self, end_offset: Offset) -> bool {
         let before = self.entries.len();
         self.entries.retain(|entry| entry.start_offset < end_offset);
         before != self.entries.len()
     }
 
     /// Forgets offsets below `start_offset`; the epoch that covers it starts there from now on.
-    pub(crate) fn truncate_from_start(&mut self, start_offset: i64) -> bool {
+    pub(crate) fn truncate_from_start(&mut self, start_offset: Offset) -> bool {
         let covered = self
             .entries
             .partition_point(|entry| entry.start_offset <= start_offset);
@@ -196,7 +196,7 @@ fn parse_line(line: &str) -> Option<LeaderEpochStart> {
             .trim()
             .parse()
             .ok()
-            .filter(|offset| *offset >= 0)?,
+            .filter(|offset| *offset >= Offset::ZERO)?,
     })
 }
 
@@ -215,7 +215,7 @@ mod tests {
     fn epochs(entries: &[(i32, i64)]) -> LeaderEpochs {
         let mut epochs = LeaderEpochs::default();
         for (leader_epoch, start_offset) in entries {
-            assert!(epochs.assign(LeaderEpoch(*leader_epoch), *start_offset));
+            assert!(epochs.assign(LeaderEpoch(*leader_epoch), Offset(*start_offset)));
         }
         epochs
     }
@@ -256,7 +256,7 @@ mod tests {
     fn an_entry_replaces_those_it_contradicts() {
         let check = |known: &[(i32, i64)], news: (i32, i64), expected: &str| {
             let mut epochs = epochs(known);
-            epochs.assign(LeaderEpoch(news.0), news.1);
+            epochs.assign(LeaderEpoch(news.0), Offset(news.1));
             assert_eq!(shown(&epochs), expected, "{known:?} + {news:?}");
         };
         check(&[], (0, 0), "0@0");
@@ -271,30 +271,30 @@ mod tests {
     #[test]
     fn epochs_end_where_the_next_one_starts() {
         let known = epochs(&[(2, 5), (5, 10), (7, 11)]);
-        let check = |epoch, expected: Option<(LeaderEpoch, i64)>| {
-            let found = known.end_offset_for(epoch, 100);
+        let check = |epoch, expected: Option<(LeaderEpoch, Offset)>| {
+            let found = known.end_offset_for(epoch, Offset(100));
             assert_eq!(
                 found.map(|end| (end.leader_epoch, end.end_offset)),
                 expected
             );
         };
         check(LeaderEpoch::NONE, None);
-        check(LeaderEpoch(-5), Some((LeaderEpoch(-5), 5)));
-        check(LeaderEpoch(0), Some((LeaderEpoch(0), 5)));
-        check(LeaderEpoch(2), Some((LeaderEpoch(2), 10)));
-        check(LeaderEpoch(4), Some((LeaderEpoch(2), 10)));
-        check(LeaderEpoch(6), Some((LeaderEpoch(5), 11)));
-        check(LeaderEpoch(7), Some((LeaderEpoch(7), 100)));
+        check(LeaderEpoch(-5), Some((LeaderEpoch(-5), Offset(5))));
+        check(LeaderEpoch(0), Some((LeaderEpoch(0), Offset(5))));
+        check(LeaderEpoch(2), Some((LeaderEpoch(2), Offset(10))));
+        check(LeaderEpoch(4), Some((LeaderEpoch(2), Offset(10))));
+        check(LeaderEpoch(6), Some((LeaderEpoch(5), Offset(11))));
+        check(LeaderEpoch(7), Some((LeaderEpoch(7), Offset(100))));
         check(LeaderEpoch(8), None);
     }
 
     #[test]
     fn an_offset_belongs_to_the_epoch_that_covers_it() {
         let known = epochs(&[(2, 5), (5, 10)]);
-        assert_eq!(known.epoch_for_offset(4), None);
-        assert_eq!(known.epoch_for_offset(5), Some(LeaderEpoch(2)));
-        assert_eq!(known.epoch_for_offset(9), Some(LeaderEpoch(2)));
-        assert_eq!(known.epoch_for_offset(10), Some(LeaderEpoch(5)));
+        assert_eq!(known.epoch_for_offset(Offset(4)), None);
+        assert_eq!(known.epoch_for_offset(Offset(5)), Some(LeaderEpoch(2)));
+        assert_eq!(known.epoch_for_offset(Offset(9)), Some(LeaderEpoch(2)));
+        assert_eq!(known.epoch_for_offset(Offset(10)), Some(LeaderEpoch(5)));
     }
 
     #[test]
@@ -305,18 +305,18 @@ mod tests {
             epochs.truncate_from_end(offset);
             assert_eq!(shown(&epochs), expected, "from the end at {offset}");
         };
-        from_end(21, "2@5 5@10 7@20");
-        from_end(20, "2@5 5@10");
-        from_end(5, "");
+        from_end(Offset(21), "2@5 5@10 7@20");
+        from_end(Offset(20), "2@5 5@10");
+        from_end(Offset(5), "");
         let from_start = |offset, expected: &str| {
             let mut epochs = epochs(&known);
             epochs.truncate_from_start(offset);
             assert_eq!(shown(&epochs), expected, "from the start at {offset}");
         };
-        from_start(4, "2@5 5@10 7@20");
-        from_start(7, "2@7 5@10 7@20");
-        from_start(10, "5@10 7@20");
-        from_start(30, "7@30");
+        from_start(Offset(4), "2@5 5@10 7@20");
+        from_start(Offset(7), "2@7 5@10 7@20");
+        from_start(Offset(10), "5@10 7@20");
+        from_start(Offset(30), "7@30");
     }
 
     proptest! {

@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-use model::{LeaderEpoch, TopicPartition, Uuid};
+use model::{LeaderEpoch, Offset, TopicPartition, Uuid};
 
 use crate::atomic_file::{replace_file, replace_file_without_sync};
 use crate::config::LogConfig;
@@ -65,9 +65,9 @@ pub struct LogOpening<D: Disk> {
     /// The settings.
     pub config: Arc<LogConfig>,
     /// From the log directory's checkpoint; 0 if it is not listed.
-    pub log_start_offset: i64,
+    pub log_start_offset: Offset,
     /// From the log directory's checkpoint; 0 if it is not listed.
-    pub recovery_point: i64,
+    pub recovery_point: Offset,
     /// Whether the log directory bears the mark of an orderly shutdown.
     pub is_clean: bool,
     /// Whether the machine is known to have stopped without it, so that writes that were not synced may
@@ -104,8 +104,8 @@ impl<D: Disk> LogOpening<D> {
             topic_partition,
             topic_id: None,
             config: Arc::default(),
-            log_start_offset: 0,
-            recovery_point: 0,
+            log_start_offset: Offset::ZERO,
+            recovery_point: Offset::ZERO,
             is_clean: false,
             has_machine_stopped: false,
             known: None,
@@ -144,18 +144,18 @@ pub struct Log<D: Disk> {
     state: LogState,
     /// Ascending, never empty; the last one is active.
     segments: Vec<Segment<D>>,
-    log_start_offset: i64,
-    log_end_offset: i64,
+    log_start_offset: Offset,
+    log_end_offset: Offset,
     /// The batches below are durable.
-    flushed_end_offset: i64,
+    flushed_end_offset: Offset,
     /// The indexes of segments with a lower base offset are durable. The active segment is never
     /// one of them: its indexes are rebuilt after a crash.
-    indexes_flushed_end: i64,
+    indexes_flushed_end: Offset,
     size_bytes: u64,
     leader_epochs: LeaderEpochs,
     producer_state: ProducerState,
     /// Offsets of producer snapshots.
-    snapshots: BTreeSet<i64>,
+    snapshots: BTreeSet<Offset>,
     /// What a flush has to make durable beside the batches.
     unsynced: flush::Unsynced,
     /// Truncations so far: a flush that began before one says nothing about what follows.
@@ -314,24 +314,24 @@ impl<D: Disk> Log<D> {
     }
 
     /// Offset of the first record that readers may see.
-    pub const fn log_start_offset(&self) -> i64 {
+    pub const fn log_start_offset(&self) -> Offset {
         self.log_start_offset
     }
 
     /// Offset of the next record.
-    pub const fn log_end_offset(&self) -> i64 {
+    pub const fn log_end_offset(&self) -> Offset {
         self.log_end_offset
     }
 
     /// Records below are durable.
-    pub const fn flushed_end_offset(&self) -> i64 {
+    pub const fn flushed_end_offset(&self) -> Offset {
         self.flushed_end_offset
     }
 
     /// What the log directory's checkpoint is to say: segments that end below are trusted after a
     /// crash, with their indexes. So the last segment whose batches are durable and whose indexes
     /// are not keeps the recovery point from reaching its end.
-    pub const fn recovery_point(&self) -> i64 {
+    pub fn recovery_point(&self) -> Offset {
         match self.flushed_end_offset > self.indexes_flushed_end {
             true => self.flushed_end_offset - 1,
             false => self.flushed_end_offset,
@@ -349,12 +349,14 @@ impl<D: Disk> Log<D> {
     }
 
     /// Base offset of the first segment: where the log starts, or a little below.
-    pub fn first_segment_base_offset(&self) -> i64 {
-        self.segments.first().map_or(0, Segment::base_offset)
+    pub fn first_segment_base_offset(&self) -> Offset {
+        self.segments
+            .first()
+            .map_or(Offset::ZERO, Segment::base_offset)
     }
 
     /// Base offset of the active segment.
-    pub fn active_segment_base_offset(&self) -> i64 {
+    pub fn active_segment_base_offset(&self) -> Offset {
         self.active().base_offset()
     }
 
@@ -396,7 +398,7 @@ impl<D: Disk> Log<D> {
     pub fn assign_leader_epoch(
         &mut self,
         leader_epoch: LeaderEpoch,
-        start_offset: i64,
+        start_offset: Offset,
     ) -> Result<(), StorageError> {
         let mut epochs = self.leader_epochs.clone();
         match epochs.assign(leader_epoch, start_offset) {
@@ -417,7 +419,7 @@ impl<D: Disk> Log<D> {
     }
 
     /// Segments before the one that holds the flushed offset have been trusted.
-    fn trusted_indexes_end(&self, flushed_end_offset: i64) -> i64 {
+    fn trusted_indexes_end(&self, flushed_end_offset: Offset) -> Offset {
         let mut bases = self.segments.iter().map(Segment::base_offset);
         let first_base_offset = bases.next().unwrap_or(self.log_end_offset);
         let flushed_bases = bases.take_while(|base| *base <= flushed_end_offset);
@@ -429,7 +431,7 @@ impl<D: Disk> Log<D> {
     }
 
     /// Position in `segments` of the one that holds `offset`, or would.
-    fn segment_at(&self, offset: i64) -> usize {
+    fn segment_at(&self, offset: Offset) -> usize {
         let after = self
             .segments
             .partition_point(|segment| segment.base_offset() <= offset);
@@ -446,7 +448,7 @@ impl<D: Disk> Log<D> {
     }
 
     /// Starts a segment at `base_offset`: the end of the last batch, or above.
-    fn roll(&mut self, base_offset: i64, now_ms: i64) -> Result<(), StorageError> {
+    fn roll(&mut self, base_offset: Offset, now_ms: i64) -> Result<(), StorageError> {
         if self.active().size_bytes() == 0 && self.active().base_offset() == base_offset {
             return Ok(());
         }

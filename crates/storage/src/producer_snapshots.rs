@@ -11,6 +11,7 @@ use crate::producer_state::{ENTRY_BYTES, ProducerState};
 use crate::recovery::RecoveryEvent;
 use crate::segment::Segment;
 use crate::stored_batch::ScanError;
+use model::Offset;
 
 /// To write or read the snapshot of so many producers takes a fraction of a millisecond.
 const QUICK_PRODUCERS: usize = 10_000;
@@ -41,8 +42,8 @@ pub(crate) fn write_snapshot<D: Disk>(
 pub(crate) fn producer_state_at<D: Disk>(
     files: &PartitionFiles<D>,
     segments: &[Segment<D>],
-    snapshots: &mut BTreeSet<i64>,
-    offset: i64,
+    snapshots: &mut BTreeSet<Offset>,
+    offset: Offset,
     events: &mut Vec<RecoveryEvent>,
 ) -> Result<ProducerState, StorageError> {
     let mut state = match latest_snapshot(files, snapshots, offset, events)? {
@@ -64,7 +65,7 @@ fn replay_segment<D: Disk>(
     files: &PartitionFiles<D>,
     segment: &Segment<D>,
     state: &mut ProducerState,
-    end_offset: i64,
+    end_offset: Offset,
 ) -> Result<(), StorageError> {
     let name = FileName::new(segment.base_offset(), FileKind::Log);
     let file = segment.log_file(files)?;
@@ -86,8 +87,8 @@ fn replay_segment<D: Disk>(
 /// The newest snapshot that is not above `offset` and not damaged.
 fn latest_snapshot<D: Disk>(
     files: &PartitionFiles<D>,
-    snapshots: &mut BTreeSet<i64>,
-    offset: i64,
+    snapshots: &mut BTreeSet<Offset>,
+    offset: Offset,
     events: &mut Vec<RecoveryEvent>,
 ) -> Result<Option<ProducerState>, StorageError> {
     while let Some(at) = snapshots.range(..=offset).next_back().copied() {

@@ -12,7 +12,7 @@
 //! The first unstable offset is that of the first transaction that is open, or whose marker is
 //! not yet below the high watermark.
 
-use model::{ProducerEpoch, ProducerId};
+use model::{Offset, ProducerEpoch, ProducerId};
 mod entry;
 mod snapshot;
 #[cfg(test)]
@@ -147,14 +147,14 @@ impl ProducerAppend {
 enum TransactionEvent {
     Started {
         producer_id: ProducerId,
-        first_offset: i64,
+        first_offset: Offset,
     },
     /// A marker is written: what was verified before it says nothing of what comes after.
     Marked { producer_id: ProducerId },
     Completed {
         producer_id: ProducerId,
-        first_offset: i64,
-        marker_offset: i64,
+        first_offset: Offset,
+        marker_offset: Offset,
         is_abort: bool,
     },
 }
@@ -162,7 +162,7 @@ enum TransactionEvent {
 /// A transaction whose marker is in the log, perhaps above the high watermark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct UnreplicatedTransaction {
-    marker_offset: i64,
+    marker_offset: Offset,
 }
 
 /// The producers of one partition.
@@ -171,12 +171,12 @@ pub struct ProducerState {
     /// Apart, as most partitions have one or few, and a map takes room for eleven at once.
     producers: BTreeMap<ProducerId, Box<ProducerEntry>>,
     /// Producer ids of open transactions, by their first offset.
-    open: BTreeMap<i64, ProducerId>,
+    open: BTreeMap<Offset, ProducerId>,
     /// Ended transactions whose marker may be above the high watermark, by their first offset.
-    unreplicated: BTreeMap<i64, UnreplicatedTransaction>,
+    unreplicated: BTreeMap<Offset, UnreplicatedTransaction>,
     verifications: verification::Verifications,
     /// The state is that after all batches below this offset.
-    end_offset: i64,
+    end_offset: Offset,
 }
 
 /// Two states are equal when the log cannot tell them apart.
@@ -191,7 +191,7 @@ impl PartialEq for ProducerState {
 
 impl ProducerState {
     /// No producer below `end_offset`.
-    pub(crate) fn empty(end_offset: i64) -> Self {
+    pub(crate) fn empty(end_offset: Offset) -> Self {
         Self {
             end_offset,
             ..Self::default()
@@ -199,7 +199,7 @@ impl ProducerState {
     }
 
     /// The offset up to which batches are counted in, exclusive.
-    pub fn end_offset(&self) -> i64 {
+    pub fn end_offset(&self) -> Offset {
         self.end_offset
     }
 
@@ -210,7 +210,7 @@ impl ProducerState {
 
     /// The offset from which on records may belong to a transaction that has not ended, as far as
     /// the high watermark shows.
-    pub fn first_unstable_offset(&self) -> Option<i64> {
+    pub fn first_unstable_offset(&self) -> Option<Offset> {
         let open = self.open.keys().next();
         let unreplicated = self.unreplicated.keys().next();
         open.into_iter().chain(unreplicated).min().copied()
@@ -237,7 +237,7 @@ impl ProducerState {
     }
 
     /// First offset of the transaction that has been open for longest.
-    pub fn first_open_transaction(&self) -> Option<i64> {
+    pub fn first_open_transaction(&self) -> Option<Offset> {
         self.open.keys().next().copied()
     }
 
@@ -253,7 +253,7 @@ impl ProducerState {
     }
 
     /// Markers below the high watermark no longer hold the last stable offset back.
-    pub fn advance_high_watermark(&mut self, high_watermark: i64) {
+    pub fn advance_high_watermark(&mut self, high_watermark: Offset) {
         // With every append, and hardly ever of any.
         if !self.unreplicated.is_empty() {
             let is_above = |marker_offset| marker_offset >= high_watermark;
@@ -393,7 +393,7 @@ impl ProducerState {
     pub(crate) fn apply(
         &mut self,
         append: &mut ProducerAppend,
-        end_offset: i64,
+        end_offset: Offset,
     ) -> Vec<AbortedTransaction> {
         self.end_offset = end_offset;
         for (producer_id, entry) in append.entries.drain(..) {
@@ -450,12 +450,12 @@ impl ProducerState {
     }
 
     /// The log has moved its end without batches, as a roll or a truncation does.
-    pub(crate) fn set_end_offset(&mut self, end_offset: i64) {
+    pub(crate) fn set_end_offset(&mut self, end_offset: Offset) {
         self.end_offset = end_offset;
     }
 
     /// The log starts later: transactions that ended below need no watching.
-    pub(crate) fn advance_log_start_offset(&mut self, log_start_offset: i64) {
+    pub(crate) fn advance_log_start_offset(&mut self, log_start_offset: Offset) {
         self.unreplicated
             .retain(|_, transaction| transaction.marker_offset >= log_start_offset);
         self.end_offset = self.end_offset.max(log_start_offset);

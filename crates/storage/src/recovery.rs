@@ -28,7 +28,7 @@ mod rebuild;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use model::Uuid;
+use model::{Offset, Uuid};
 use thiserror::Error;
 
 use crate::disk::{Disk, OpenMode};
@@ -101,11 +101,11 @@ impl OpenError {
 pub(crate) struct Recovered<D: Disk> {
     /// Ascending; never empty.
     pub(crate) segments: Vec<Segment<D>>,
-    pub(crate) log_start_offset: i64,
-    pub(crate) log_end_offset: i64,
+    pub(crate) log_start_offset: Offset,
+    pub(crate) log_end_offset: Offset,
     pub(crate) leader_epochs: LeaderEpochs,
     pub(crate) producer_state: ProducerState,
-    pub(crate) snapshots: BTreeSet<i64>,
+    pub(crate) snapshots: BTreeSet<Offset>,
     /// Those of the snapshots that may not be durable.
     pub(crate) unsynced_snapshots: Vec<FileName>,
     /// Whether the file of the leader epochs says something else.
@@ -113,7 +113,7 @@ pub(crate) struct Recovered<D: Disk> {
     /// Whether there is a gap between two segments beyond the recovery point.
     pub(crate) has_gap: bool,
     /// Base offsets of segments that were dropped; their files are marked `.deleted`.
-    pub(crate) dropped: Vec<i64>,
+    pub(crate) dropped: Vec<Offset>,
     pub(crate) events: Vec<RecoveryEvent>,
 }
 
@@ -123,7 +123,7 @@ struct Recovery<'a, D: Disk> {
     opening: &'a LogOpening<D>,
     recovered: Recovered<D>,
     /// Snapshots above the recovery point, which may be torn.
-    doubtful_snapshots: BTreeSet<i64>,
+    doubtful_snapshots: BTreeSet<Offset>,
     /// What the file of the leader epochs says, unless it is damaged.
     epochs_in_file: Option<LeaderEpochs>,
     /// Segments with a damaged index, by position in `segments`.
@@ -143,9 +143,9 @@ pub(crate) fn recover<D: Disk>(
         recovered: Recovered {
             segments: Vec::new(),
             log_start_offset: opening.log_start_offset,
-            log_end_offset: 0,
+            log_end_offset: Offset::ZERO,
             leader_epochs: LeaderEpochs::default(),
-            producer_state: ProducerState::empty(0),
+            producer_state: ProducerState::empty(Offset::ZERO),
             snapshots: listing.snapshots.clone(),
             unsynced_snapshots: Vec::new(),
             are_epochs_news: false,
@@ -514,13 +514,13 @@ impl<D: Disk> Recovery<'_, D> {
     fn remove_stray_snapshots(&mut self) -> Result<(), OpenError> {
         let recovered = &mut self.recovered;
         let newest = recovered.snapshots.last().copied();
-        let bases: BTreeSet<i64> = recovered
+        let bases: BTreeSet<Offset> = recovered
             .segments
             .iter()
             .map(Segment::base_offset)
             .collect();
         let end_offset = recovered.log_end_offset;
-        let mut strays: Vec<i64> = self.doubtful_snapshots.iter().copied().collect();
+        let mut strays: Vec<Offset> = self.doubtful_snapshots.iter().copied().collect();
         recovered.snapshots.retain(|offset| {
             let is_useful = bases.contains(offset) || Some(*offset) == newest;
             let is_kept = is_useful && *offset <= end_offset;
@@ -539,7 +539,7 @@ impl<D: Disk> Recovery<'_, D> {
     /// The state before `offset`, from snapshots and the first `segment_count` segments.
     fn producer_state_at(
         &mut self,
-        offset: i64,
+        offset: Offset,
         segment_count: usize,
     ) -> Result<ProducerState, OpenError> {
         let Recovered {
@@ -558,7 +558,7 @@ impl<D: Disk> Recovery<'_, D> {
 /// [`FileState::Deleted`].
 pub(crate) fn mark_segment_deleted<D: Disk>(
     files: &PartitionFiles<D>,
-    base_offset: i64,
+    base_offset: Offset,
     number: u32,
 ) -> Result<(), StorageError> {
     // The log goes first: without it the rest is removed at the next start.

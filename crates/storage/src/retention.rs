@@ -10,12 +10,13 @@
 //! ```
 
 use crate::config::LogConfig;
+use model::Offset;
 
 /// A segment as retention sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetentionSegment {
     /// Base offset.
-    pub base_offset: i64,
+    pub base_offset: Offset,
     /// Size of the log file.
     pub size_bytes: u64,
     /// Largest timestamp of its records, or of the file when they have none.
@@ -26,11 +27,11 @@ pub struct RetentionSegment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetentionLog {
     /// Where the log starts for its readers.
-    pub log_start_offset: i64,
+    pub log_start_offset: Offset,
     /// Nothing at or above is removed.
-    pub high_watermark: i64,
+    pub high_watermark: Offset,
     /// Where the log ends.
-    pub log_end_offset: i64,
+    pub log_end_offset: Offset,
     /// Size of all segments.
     pub size_bytes: u64,
     /// The time.
@@ -89,15 +90,15 @@ mod tests {
     /// Four segments of 100 bytes and 10 offsets; the youngest record of each is of its end.
     fn check(change: impl FnOnce(&mut RetentionLog, &mut LogConfig), expected: &[RetentionReason]) {
         let segment = |at: i64| RetentionSegment {
-            base_offset: at * 10,
+            base_offset: Offset(at * 10),
             size_bytes: 100,
             largest_timestamp_ms: at * 10 + 9,
         };
         let segments: Vec<_> = (0..4).map(segment).collect();
         let mut log = RetentionLog {
-            log_start_offset: 0,
-            high_watermark: 40,
-            log_end_offset: 40,
+            log_start_offset: Offset(0),
+            high_watermark: Offset(40),
+            log_end_offset: Offset(40),
             size_bytes: 400,
             now_ms: 100,
         };
@@ -116,10 +117,13 @@ mod tests {
 
     #[test]
     fn segments_below_the_log_start_go() {
-        check(|log, _| log.log_start_offset = 19, &[LogStart]);
-        check(|log, _| log.log_start_offset = 20, &[LogStart, LogStart]);
+        check(|log, _| log.log_start_offset = Offset(19), &[LogStart]);
         check(
-            |log, _| log.log_start_offset = 40,
+            |log, _| log.log_start_offset = Offset(20),
+            &[LogStart, LogStart],
+        );
+        check(
+            |log, _| log.log_start_offset = Offset(40),
             &[LogStart, LogStart, LogStart],
         );
     }
@@ -155,7 +159,7 @@ mod tests {
     fn reasons_add_up() {
         check(
             |log, config| {
-                log.log_start_offset = 10;
+                log.log_start_offset = Offset(10);
                 config.retention_bytes = 200;
                 config.retention_ms = 61;
             },
@@ -167,7 +171,7 @@ mod tests {
     fn nothing_above_the_high_watermark_goes() {
         check(
             |log, config| {
-                log.high_watermark = 25;
+                log.high_watermark = Offset(25);
                 config.retention_ms = 0;
             },
             &[Time, Time],
@@ -178,7 +182,7 @@ mod tests {
     fn a_compacted_log_only_loses_what_is_below_its_start() {
         check(
             |log, config| {
-                log.log_start_offset = 10;
+                log.log_start_offset = Offset(10);
                 config.retention_ms = 0;
                 config.retention_bytes = 0;
                 config.cleanup_policy = CleanupPolicy {

@@ -24,6 +24,7 @@ use crate::open_files::{FileSlot, OpenFile};
 use crate::stored_batch::{ScanError, StoredBatch, StoredBatches};
 use crate::time_index::TimeEntry;
 use crate::transaction_index::AbortedTransaction;
+use model::Offset;
 
 /// An open file with its name.
 type NamedFile<D> = (FileName, OpenFile<<D as Disk>::File>);
@@ -33,11 +34,11 @@ pub(crate) type NamedSlot<D> = (FileName, FileSlot<<D as Disk>::File>);
 /// A segment of a log on `D`.
 #[derive(Debug)]
 pub(crate) struct Segment<D: Disk> {
-    base_offset: i64,
+    base_offset: Offset,
     /// Length of the log file.
     size_bytes: u32,
     /// The offset after the last batch; only known of the active segment.
-    end_offset: i64,
+    end_offset: Offset,
     log: FileSlot<D::File>,
     pub(crate) offset_index: IndexFile<D, OffsetEntry>,
     pub(crate) time_index: IndexFile<D, TimeEntry>,
@@ -59,7 +60,7 @@ pub(crate) struct Segment<D: Disk> {
 pub(crate) struct RollQuestion {
     pub(crate) size_bytes: u32,
     pub(crate) max_timestamp_ms: i64,
-    pub(crate) last_offset: i64,
+    pub(crate) last_offset: Offset,
     pub(crate) now_ms: i64,
     /// How much earlier this segment rolls by time.
     pub(crate) jitter_ms: i64,
@@ -67,7 +68,7 @@ pub(crate) struct RollQuestion {
 
 impl<D: Disk> Segment<D> {
     /// A segment without files; see [`Self::create`] and [`Self::load`].
-    fn bare(base_offset: i64, size_bytes: u32, modified_ms: i64) -> Self {
+    fn bare(base_offset: Offset, size_bytes: u32, modified_ms: i64) -> Self {
         Self {
             base_offset,
             size_bytes,
@@ -89,7 +90,7 @@ impl<D: Disk> Segment<D> {
     /// Makes an empty segment.
     pub(crate) fn create(
         files: &PartitionFiles<D>,
-        base_offset: i64,
+        base_offset: Offset,
         now_ms: i64,
     ) -> Result<Self, StorageError> {
         let segment = Self::bare(base_offset, 0, now_ms);
@@ -99,7 +100,7 @@ impl<D: Disk> Segment<D> {
     }
 
     /// A segment that is being written under other names; its indexes collect in memory.
-    pub(crate) fn of_cleaned(base_offset: i64) -> Self {
+    pub(crate) fn of_cleaned(base_offset: Offset) -> Self {
         Self::bare(base_offset, 0, 0)
     }
 
@@ -155,7 +156,7 @@ impl<D: Disk> Segment<D> {
     /// The segment of an existing log file, its indexes unread and taken for empty.
     pub(crate) fn without_indexes(
         files: &PartitionFiles<D>,
-        base_offset: i64,
+        base_offset: Offset,
     ) -> Result<Self, StorageError> {
         let path = files.path(FileName::new(base_offset, FileKind::Log));
         let status = files.disk.status(&path).context("read", &path)?;
@@ -167,7 +168,7 @@ impl<D: Disk> Segment<D> {
     /// The segment of an existing log file with its indexes; `Err` names a damaged one.
     pub(crate) fn load(
         files: &PartitionFiles<D>,
-        base_offset: i64,
+        base_offset: Offset,
         has_transaction_index: bool,
     ) -> Result<Result<Self, (FileKind, String)>, StorageError> {
         let mut segment = Self::without_indexes(files, base_offset)?;
@@ -221,12 +222,12 @@ impl<D: Disk> Segment<D> {
         self.size_bytes > 0 && self.time_index.last().is_none()
     }
 
-    pub(crate) const fn base_offset(&self) -> i64 {
+    pub(crate) const fn base_offset(&self) -> Offset {
         self.base_offset
     }
 
     /// The offset after the last batch of the active segment.
-    pub(crate) const fn end_offset(&self) -> i64 {
+    pub(crate) const fn end_offset(&self) -> Offset {
         self.end_offset
     }
 
@@ -243,7 +244,7 @@ impl<D: Disk> Segment<D> {
     }
 
     /// Largest timestamp with the last offset of its batch.
-    pub(crate) fn largest(&self) -> Option<(i64, i64)> {
+    pub(crate) fn largest(&self) -> Option<(i64, Offset)> {
         let largest = self.largest?;
         let offset = self.base_offset + i64::from(largest.relative_offset);
         Some((largest.timestamp_ms, offset))
@@ -477,7 +478,7 @@ impl<D: Disk> Segment<D> {
     pub(crate) fn whereabouts(
         &self,
         files: &PartitionFiles<D>,
-        offset: i64,
+        offset: Offset,
     ) -> Result<BatchLocation<D>, StorageError> {
         let target = relative_offset(self.base_offset, offset);
         if self.size_bytes == 0 {
@@ -504,7 +505,7 @@ impl<D: Disk> Segment<D> {
         &self,
         files: &PartitionFiles<D>,
         position: u64,
-    ) -> Result<Option<i64>, StorageError> {
+    ) -> Result<Option<Offset>, StorageError> {
         let mut found = None;
         let precedes = |entry: &OffsetEntry| u64::from(entry.position) < position;
         let visited = self
@@ -533,7 +534,7 @@ impl<D: Disk> Segment<D> {
         &self,
         files: &PartitionFiles<D>,
         timestamp_ms: i64,
-        offset: i64,
+        offset: Offset,
     ) -> Result<Option<StoredBatch>, SegmentReadError> {
         let is_before = |entry: &TimeEntry| entry.timestamp_ms <= timestamp_ms;
         let entry = match self.time_index.lookup(files, self.base_offset, is_before)? {
@@ -604,7 +605,7 @@ impl<D: Disk> Segment<D> {
     pub(crate) fn truncate_to(
         &mut self,
         files: &PartitionFiles<D>,
-        offset: i64,
+        offset: Offset,
         now_ms: i64,
     ) -> Result<(), SegmentReadError> {
         let file = self.log_file(files)?;
@@ -630,7 +631,7 @@ impl<D: Disk> Segment<D> {
     fn truncate_transaction_index(
         &mut self,
         files: &PartitionFiles<D>,
-        offset: i64,
+        offset: Offset,
     ) -> Result<(), StorageError> {
         let count_before = self.transaction_index.count();
         let is_kept = |aborted: &AbortedTransaction| aborted.last_offset < offset;

@@ -17,7 +17,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
-use model::{TopicPartition, Uuid};
+use model::{Offset, TopicPartition, Uuid};
 
 use crate::atomic_file::{replace_file, replace_file_with};
 use crate::disk::{Disk, DiskFile, OpenMode, RealDisk};
@@ -67,7 +67,7 @@ impl Look {
         metadata_modified_ms: -1,
     };
 
-    fn at<D: Disk>(disk: &D, directory: &Path, base_offset: i64) -> Result<Self, StorageError> {
+    fn at<D: Disk>(disk: &D, directory: &Path, base_offset: Offset) -> Result<Self, StorageError> {
         let path = directory.join(FileName::new(base_offset, FileKind::Log).to_string());
         let log = disk.status(&path).context("read", &path)?;
         let status = disk.status(directory).context("read", directory)?;
@@ -352,14 +352,14 @@ fn parse_line(line: &str) -> Option<(Name<'_>, SettledLog)> {
     let name = (words.next()?, words.next()?.parse().ok()?);
     let topic_id = words.next()?.parse().ok()?;
     let mut number = || words.next()?.parse::<i64>().ok();
-    let log_start_offset = number()?;
-    let log_end_offset = number()?;
+    let log_start_offset = Offset(number()?);
+    let log_end_offset = Offset(number()?);
     let idle = IdleLog {
         log_start_offset,
         log_end_offset,
         recovery_point: log_end_offset,
         flushed_end_offset: log_end_offset,
-        active_base_offset: number()?,
+        active_base_offset: Offset(number()?),
         size_bytes: u64::try_from(number()?).ok()?,
         oldest_timestamp_ms: number()?,
         first_segment_bytes: u32::try_from(number()?).ok()?,
@@ -400,15 +400,15 @@ mod tests {
     use super::*;
     use crate::sim::{Crash, SimDisk, SimFile};
 
-    fn settled(end: i64) -> SettledLog {
+    fn settled(end: Offset) -> SettledLog {
         SettledLog {
             topic_id: Uuid::METADATA_TOPIC,
             idle: IdleLog {
-                log_start_offset: 1,
+                log_start_offset: Offset(1),
                 log_end_offset: end,
                 recovery_point: end,
                 flushed_end_offset: end,
-                active_base_offset: 2,
+                active_base_offset: Offset(2),
                 size_bytes: 3,
                 oldest_timestamp_ms: 4,
                 first_segment_bytes: 5,
@@ -432,7 +432,7 @@ mod tests {
 
     fn append(disk: &SimDisk, logs: &[(i32, i64)]) -> Result<(), StorageError> {
         let names: Vec<_> = logs.iter().map(|(partition, _)| name(*partition)).collect();
-        let ends = logs.iter().map(|(_, end)| settled(*end));
+        let ends = logs.iter().map(|(_, end)| settled(Offset(*end)));
         append_settled(disk, Path::new("/"), names.iter().zip(ends).map(Ok))
     }
 
@@ -452,22 +452,22 @@ mod tests {
         let disk = SimDisk::default();
         append(&disk, &[(11, 10), (2, 20), (2, 30)]).unwrap();
         // Cut short, as by a crash, and damaged.
-        let more = settled(40).line(&name(2));
+        let more = settled(Offset(40)).line(&name(2));
         append_text(&disk, &more[..more.len() - 3]);
         append(&disk, &[]).unwrap();
         append_text(&disk, &format!("\n{}", more.replace(" 40 ", " 41 ")));
         append(&disk, &[(3, 50)]).unwrap();
         let read = read(&disk);
-        assert_eq!(read.find(&name(2)), Some(settled(30)));
-        assert_eq!(read.find(&name(3)), Some(settled(50)));
-        assert_eq!(read.find(&name(11)), Some(settled(10)));
+        assert_eq!(read.find(&name(2)), Some(settled(Offset(30))));
+        assert_eq!(read.find(&name(3)), Some(settled(Offset(50))));
+        assert_eq!(read.find(&name(11)), Some(settled(Offset(10))));
         assert_eq!(read.find(&name(1)), None);
         assert_eq!((read.count(), read.stale_count), (3, 3));
     }
 
     #[test]
     fn a_look_is_young_for_a_tick_after_each_change() {
-        let mut one = settled(10);
+        let mut one = settled(Offset(10));
         one.look.directory_modified_ms = 1_000;
         one.look.log_modified_ms = 2_000;
         assert!(one.is_young(2_000) && one.is_young(2_099));
@@ -500,13 +500,13 @@ mod tests {
         file.write_at(&[0xff], file.length().unwrap() / 2).unwrap();
         let worn = read(&disk);
         assert_eq!((worn.count(), worn.damaged_count()), (2, 1));
-        assert_eq!(worn.find(&name(0)), Some(settled(10)));
+        assert_eq!(worn.find(&name(0)), Some(settled(Offset(10))));
         assert_eq!(worn.find(&name(1)), None);
-        assert_eq!(worn.find(&name(2)), Some(settled(10)));
+        assert_eq!(worn.find(&name(2)), Some(settled(Offset(10))));
         worn.shorten(&disk, Path::new("/")).unwrap();
         let read = read(&disk);
         assert_eq!((read.count(), read.damaged_count()), (2, 0));
-        assert_eq!(read.find(&name(2)), Some(settled(10)));
+        assert_eq!(read.find(&name(2)), Some(settled(Offset(10))));
     }
 
     #[test]
@@ -522,7 +522,7 @@ mod tests {
                 let end = |partition| {
                     let found = read.find(&name(partition))?;
                     assert_eq!(found, settled(found.idle.log_end_offset));
-                    Some(found.idle.log_end_offset)
+                    Some(found.idle.log_end_offset.0)
                 };
                 assert_eq!((end(0), end(2)), (Some(10), Some(10)), "{step} {seed}");
                 let expected: &[_] = match added {
@@ -554,7 +554,7 @@ mod tests {
                 disk.crash(Crash::Random(seed));
                 let read = read(&disk);
                 let found = [0, 1, 2].map(|partition| read.find(&name(partition)));
-                let expected = [20, 10, 10].map(|end| Some(settled(end)));
+                let expected = [20, 10, 10].map(|end| Some(settled(Offset(end))));
                 assert_eq!(found, expected, "{step} {seed}");
             }
         }

@@ -4,7 +4,7 @@
 //! never touches the records. A length in a header is checked against the end of the readable
 //! part before it is used.
 
-use model::{LeaderEpoch, ProducerEpoch, ProducerId};
+use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId};
 use std::io;
 
 use record::{Attributes, BatchError, ParsedHeader};
@@ -21,8 +21,8 @@ pub(crate) struct StoredBatch {
     pub(crate) position: u64,
     /// Size with the header.
     pub(crate) size_bytes: u32,
-    pub(crate) base_offset: i64,
-    pub(crate) last_offset: i64,
+    pub(crate) base_offset: Offset,
+    pub(crate) last_offset: Offset,
     pub(crate) partition_leader_epoch: LeaderEpoch,
     pub(crate) crc: u32,
     pub(crate) attributes: Attributes,
@@ -71,7 +71,7 @@ impl StoredBatch {
 
     /// Sequence number of the last record, for a batch that has a base sequence.
     pub(crate) const fn last_sequence(&self) -> i32 {
-        let delta = self.last_offset.wrapping_sub(self.base_offset) as i32;
+        let delta = self.last_offset.0.wrapping_sub(self.base_offset.0) as i32;
         match self.base_sequence {
             record::batch::NO_SEQUENCE => record::batch::NO_SEQUENCE,
             sequence => record::batch::increment_sequence(sequence, delta),

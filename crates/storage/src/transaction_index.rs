@@ -11,7 +11,7 @@
 
 use crate::file_name::FileKind;
 use crate::index_file::IndexEntry;
-use model::ProducerId;
+use model::{Offset, ProducerId};
 
 /// A transaction that was aborted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,11 +19,11 @@ pub struct AbortedTransaction {
     /// Its producer.
     pub producer_id: ProducerId,
     /// Offset of its first record in this partition.
-    pub first_offset: i64,
+    pub first_offset: Offset,
     /// Offset of its abort marker.
-    pub last_offset: i64,
+    pub last_offset: Offset,
     /// The last stable offset that followed from the marker.
-    pub last_stable_offset: i64,
+    pub last_stable_offset: Offset,
 }
 
 impl IndexEntry for AbortedTransaction {
@@ -38,21 +38,21 @@ impl IndexEntry for AbortedTransaction {
         };
         Some(Self {
             producer_id: ProducerId(field(0)?),
-            first_offset: field(1)?,
-            last_offset: field(2)?,
-            last_stable_offset: field(3)?,
+            first_offset: Offset(field(1)?),
+            last_offset: Offset(field(2)?),
+            last_stable_offset: Offset(field(3)?),
         })
     }
 
     fn encode(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(&0i16.to_be_bytes());
         for field in [
-            self.producer_id,
-            ProducerId(self.first_offset),
-            ProducerId(self.last_offset),
-            ProducerId(self.last_stable_offset),
+            self.producer_id.0,
+            self.first_offset.0,
+            self.last_offset.0,
+            self.last_stable_offset.0,
         ] {
-            bytes.extend_from_slice(&field.0.to_be_bytes());
+            bytes.extend_from_slice(&field.to_be_bytes());
         }
     }
 }

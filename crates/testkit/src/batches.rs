@@ -124,7 +124,7 @@ pub fn committed_records_of(bytes: &[u8], aborted: &[(i64, i64)]) -> Vec<Fetched
         assert!(batch.is_crc_valid(), "the crc of a fetched batch");
         let producer_id = batch.producer_id();
         let begins = |(id, first): &(i64, i64)| {
-            ProducerId(*id) == producer_id && *first <= batch.last_offset()
+            ProducerId(*id) == producer_id && *first <= batch.last_offset().0
         };
         if let Some(at) = waiting.iter().position(begins) {
             waiting.remove(at);
@@ -141,7 +141,7 @@ pub fn committed_records_of(bytes: &[u8], aborted: &[(i64, i64)]) -> Vec<Fetched
         for record in records.unwrap() {
             let record = record.unwrap();
             found.push(FetchedRecord {
-                offset: record.offset,
+                offset: record.offset.0,
                 timestamp: record.timestamp,
                 key: record.key.map(<[u8]>::to_vec),
                 value: record.value.map(<[u8]>::to_vec),

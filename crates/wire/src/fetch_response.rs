@@ -8,7 +8,8 @@ use crate::messages::fetch_response::{EpochEndOffset, LeaderIdAndEpoch};
 use crate::produce_response::write_node_endpoints;
 use model::varint::unsigned_varint_bytes;
 use model::{
-    BrokerId, Element, ErrorCode, Fields, LeaderEpoch, Message, ProducerId, Uuid, Version, Writer,
+    BrokerId, Element, ErrorCode, Fields, LeaderEpoch, Message, Offset, ProducerId, Uuid, Version,
+    Writer,
 };
 
 /// What stands at the front of the response.
@@ -32,17 +33,17 @@ pub struct FetchResponsePartition<'a> {
     /// An error of this partition.
     pub error: ErrorCode,
     /// The first offset that is not replicated; -1 unknown.
-    pub high_watermark: i64,
+    pub high_watermark: Offset,
     /// The first offset of an open transaction, or the high watermark; -1 unknown.
-    pub last_stable_offset: i64,
+    pub last_stable_offset: Offset,
     /// The first offset that there is; -1 unknown.
-    pub log_start_offset: i64,
+    pub log_start_offset: Offset,
     /// Where the log of the fetcher leaves that of the leader (KIP-595).
-    pub diverging_epoch: Option<(LeaderEpoch, i64)>,
+    pub diverging_epoch: Option<(LeaderEpoch, Offset)>,
     /// The leader to ask instead, with its epoch.
     pub current_leader: Option<(BrokerId, LeaderEpoch)>,
     /// Producer id and first offset of transactions that were aborted; `None` unless asked for.
-    pub aborted_transactions: Option<&'a [(ProducerId, i64)]>,
+    pub aborted_transactions: Option<&'a [(ProducerId, Offset)]>,
     /// The replica to fetch from instead; -1 for none.
     pub preferred_read_replica: BrokerId,
     /// How many bytes of records follow.
@@ -150,16 +151,16 @@ impl FetchResponseWriter {
         let number = self.version.number;
         out.extend_from_slice(&partition.index.to_be_bytes());
         out.extend_from_slice(&partition.error.code().to_be_bytes());
-        out.extend_from_slice(&partition.high_watermark.to_be_bytes());
-        out.extend_from_slice(&partition.last_stable_offset.to_be_bytes());
+        out.extend_from_slice(&partition.high_watermark.0.to_be_bytes());
+        out.extend_from_slice(&partition.last_stable_offset.0.to_be_bytes());
         if number >= 5 {
-            out.extend_from_slice(&partition.log_start_offset.to_be_bytes());
+            out.extend_from_slice(&partition.log_start_offset.0.to_be_bytes());
         }
         let aborted = partition.aborted_transactions;
         Writer::length(aborted.map(<[_]>::len), false, out);
         for (producer_id, first_offset) in aborted.unwrap_or_default() {
             out.extend_from_slice(&producer_id.0.to_be_bytes());
-            out.extend_from_slice(&first_offset.to_be_bytes());
+            out.extend_from_slice(&first_offset.0.to_be_bytes());
         }
         if number >= 11 {
             out.extend_from_slice(&partition.preferred_read_replica.0.to_be_bytes());
@@ -179,7 +180,7 @@ impl FetchResponseWriter {
         if let Some((epoch, end_offset)) = *diverging_epoch {
             let diverging = EpochEndOffset {
                 epoch: epoch.0,
-                end_offset,
+                end_offset: end_offset.0,
             };
             Writer::tagged(0, diverging.encoded_size(self.version), out);
             diverging.encode(self.version, out);
@@ -243,7 +244,7 @@ fn flexible_partition(partition: &FetchResponsePartition<'_>, out: &mut Vec<u8>)
             let mut fields = [0; 17];
             Fields::of(&mut fields)
                 .put(producer_id.0.to_be_bytes())
-                .put(first_offset.to_be_bytes());
+                .put(first_offset.0.to_be_bytes());
             out.extend_from_slice(&fields);
         }
         out.extend_from_slice(&partition.preferred_read_replica.0.to_be_bytes());
@@ -262,9 +263,9 @@ fn put_offsets<'b>(partition: &FetchResponsePartition<'_>, fields: Fields<'b>) -
     fields
         .put(partition.index.to_be_bytes())
         .put(partition.error.code().to_be_bytes())
-        .put(partition.high_watermark.to_be_bytes())
-        .put(partition.last_stable_offset.to_be_bytes())
-        .put(partition.log_start_offset.to_be_bytes())
+        .put(partition.high_watermark.0.to_be_bytes())
+        .put(partition.last_stable_offset.0.to_be_bytes())
+        .put(partition.log_start_offset.0.to_be_bytes())
 }
 
 /// The fields up to the records, where no aborted transactions are told: 35 bytes.

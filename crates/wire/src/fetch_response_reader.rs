@@ -8,7 +8,9 @@ use crate::messages::FetchResponse;
 use crate::messages::fetch_response::{
     AbortedTransaction, EpochEndOffset, LeaderIdAndEpoch, NodeEndpoint, SnapshotId,
 };
-use model::{Array, DecodeError, Element, ErrorCode, LeaderEpoch, Message, Reader, Uuid, Version};
+use model::{
+    Array, DecodeError, Element, ErrorCode, LeaderEpoch, Message, Offset, Reader, Uuid, Version,
+};
 
 /// From this version on topics are named by id.
 const IDS_SINCE: i16 = 13;
@@ -36,11 +38,11 @@ pub struct AnsweredPartition<'a> {
     /// The number of an error of this partition. It is known by its name when it is looked at, and most are none.
     pub error_code: i16,
     /// The first offset that is not replicated; -1 unknown.
-    pub high_watermark: i64,
+    pub high_watermark: Offset,
     /// The first offset that there is; -1 unknown.
-    pub log_start_offset: i64,
+    pub log_start_offset: Offset,
     /// Where the log of the fetcher leaves that of the leader (KIP-595).
-    pub diverging_epoch: Option<(LeaderEpoch, i64)>,
+    pub diverging_epoch: Option<(LeaderEpoch, Offset)>,
     /// Record batches, the last of which may be cut off.
     pub records: &'a [u8],
 }
@@ -149,14 +151,14 @@ pub fn read_answered_partition(
 /// Reads what the partition at the front of `bytes` begins with in every form: the number of its error, its high
 /// watermark, and where its log starts.
 #[inline]
-pub fn read_answered_offsets(bytes: &[u8]) -> Option<(i16, i64, i64)> {
+pub fn read_answered_offsets(bytes: &[u8]) -> Option<(i16, Offset, Offset)> {
     let fixed = bytes.first_chunk()?;
     let error_code = i16::from_be_bytes(field(fixed, 4));
     let (high_watermark, log_start_offset) = (field(fixed, 6), field(fixed, 22));
     Some((
         error_code,
-        i64::from_be_bytes(high_watermark),
-        i64::from_be_bytes(log_start_offset),
+        Offset(i64::from_be_bytes(high_watermark)),
+        Offset(i64::from_be_bytes(log_start_offset)),
     ))
 }
 
@@ -198,8 +200,8 @@ fn frequent_partition(bytes: &[u8]) -> Option<Split<'_>> {
     let told = AnsweredPartition {
         index: i32::from_be_bytes(field(fixed, 0)),
         error_code: i16::from_be_bytes(field(fixed, 4)),
-        high_watermark: i64::from_be_bytes(field(fixed, 6)),
-        log_start_offset: i64::from_be_bytes(field(fixed, 22)),
+        high_watermark: Offset(i64::from_be_bytes(field(fixed, 6))),
+        log_start_offset: Offset(i64::from_be_bytes(field(fixed, 22))),
         diverging_epoch: None,
         records,
     };
@@ -230,7 +232,7 @@ fn any_partition(bytes: &[u8], version: Version) -> Result<Split<'_>, DecodeErro
         match tag {
             0 => {
                 let end = EpochEndOffset::decode(field, version)?;
-                diverging_epoch = Some((LeaderEpoch(end.epoch), end.end_offset));
+                diverging_epoch = Some((LeaderEpoch(end.epoch), Offset(end.end_offset)));
             }
             1 => {
                 LeaderIdAndEpoch::decode(field, version)?;
@@ -247,8 +249,8 @@ fn any_partition(bytes: &[u8], version: Version) -> Result<Split<'_>, DecodeErro
     let told = AnsweredPartition {
         index,
         error_code,
-        high_watermark,
-        log_start_offset,
+        high_watermark: Offset(high_watermark),
+        log_start_offset: Offset(log_start_offset),
         diverging_epoch,
         records,
     };

@@ -356,7 +356,7 @@ fn number_of(record: &FetchedRecord, name: &str, topic: &Topic, index: usize) ->
 fn next_offset(records: &[u8], at: i64) -> Result<i64> {
     let mut next = at;
     for batch in record::Batches::new(records) {
-        next = batch.context("a fetched batch")?.last_offset() + 1;
+        next = (batch.context("a fetched batch")?.last_offset() + 1).0;
     }
     Ok(next)
 }

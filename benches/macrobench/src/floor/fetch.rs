@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use model::{BrokerId, ErrorCode};
+use model::{BrokerId, ErrorCode, Offset};
 use rustix::net::SendFlags;
 use tokio::io::{AsyncWriteExt as _, Interest};
 use tokio::net::TcpStream;
@@ -87,9 +87,9 @@ fn encode<'a>(
             let partition = FetchResponsePartition {
                 index: *index,
                 error: ErrorCode::None,
-                high_watermark: range.end_offset,
-                last_stable_offset: range.end_offset,
-                log_start_offset: 0,
+                high_watermark: Offset(range.end_offset),
+                last_stable_offset: Offset(range.end_offset),
+                log_start_offset: Offset::ZERO,
                 diverging_epoch: None,
                 current_leader: None,
                 aborted_transactions: None,

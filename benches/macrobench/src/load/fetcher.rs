@@ -96,7 +96,7 @@ impl Fetcher {
                 // The last batch may be cut off; it comes whole the next time.
                 while let Ok((batch, rest)) = RecordBatch::parse(records) {
                     each(index, &batch);
-                    *offset = batch.next_offset();
+                    *offset = batch.next_offset().0;
                     records = rest;
                 }
                 if self.at_end == AtEnd::Repeat && *offset >= partition.high_watermark {

@@ -247,7 +247,7 @@ fn follow(target: &Target, leader: SocketAddr, parts: &[Part]) -> Result<Latenci
             received += 1;
             let now = Instant::now();
             let origin = origins.get(partition).copied().flatten();
-            let due = origin.and_then(|origin| Some((origin, origin.due(batch.base_offset())?)));
+            let due = origin.and_then(|origin| Some((origin, origin.due(batch.base_offset().0)?)));
             if let Some((origin, due)) = due
                 && origin.part.schedule.is_measured(due)
             {

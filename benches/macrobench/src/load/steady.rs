@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use model::{ErrorCode, Message, Retriability};
+use model::{ErrorCode, Message, Offset, Retriability};
 use record::RecordBatch;
 use serde_json::{Value, json};
 use wire::ApiKey;
@@ -298,13 +298,13 @@ fn fetch(
         error => return Ok(Err(error)),
     }
     let mut records = answer.records.unwrap_or_default();
-    let (mut first, mut end) = (None, offset);
+    let (mut first, mut end) = (None, Offset(offset));
     // The last batch may be cut off; it comes whole the next time.
     while let Ok((batch, rest)) = RecordBatch::parse(records) {
         first.get_or_insert(batch.base_offset());
         end = batch.next_offset();
         records = rest;
     }
-    let first = first.unwrap_or(offset).max(offset);
-    Ok(Ok((first, u64::try_from(end - first).unwrap_or(0))))
+    let first = first.unwrap_or(Offset(offset)).max(Offset(offset));
+    Ok(Ok((first.0, u64::try_from(end - first).unwrap_or(0))))
 }

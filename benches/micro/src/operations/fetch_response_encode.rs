@@ -2,7 +2,7 @@
 
 use super::TOPIC_ID;
 use crate::Operation;
-use model::{BrokerId, ErrorCode};
+use model::{BrokerId, ErrorCode, Offset};
 use std::hint::black_box;
 use wire::fetch_response::{FetchResponseHead, FetchResponsePartition, FetchResponseWriter};
 
@@ -19,9 +19,9 @@ impl FetchResponseEncode {
         let result = |i: usize| FetchResponsePartition {
             index: i as i32,
             error: ErrorCode::None,
-            high_watermark: 1_000_000 + 7 * i as i64,
-            last_stable_offset: 1_000_000 + 7 * i as i64,
-            log_start_offset: i as i64,
+            high_watermark: Offset(1_000_000 + 7 * i as i64),
+            last_stable_offset: Offset(1_000_000 + 7 * i as i64),
+            log_start_offset: Offset(i as i64),
             diverging_epoch: None,
             current_leader: None,
             aborted_transactions: None,

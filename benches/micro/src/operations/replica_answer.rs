@@ -3,7 +3,7 @@
 
 use super::replica_fetch::{Changed, ROUNDS, SESSION_ID, chosen, topic_id};
 use crate::Operation;
-use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, Message};
+use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, Message, Offset};
 use replication::{
     FetchContext, FetchPartition, FetchSession, FetchSessionCache, NewSession, PartitionSlot,
     Progress, ReadOutcome, SessionRequest, SessionTopic, TopicRef,
@@ -48,7 +48,7 @@ fn request(numbers: &[usize], per_topic: usize) -> Vec<u8> {
         current_leader_epoch: 5,
         fetch_offset: HIGH_WATERMARK,
         last_fetched_epoch: 5,
-        log_start_offset: 0,
+        log_start_offset: Offset::ZERO.0,
         partition_max_bytes: 1 << 20,
         ..AskedPartition::default()
     };
@@ -83,9 +83,9 @@ fn asked<'f, 'm>(
         topic.partitions.into_iter().map(move |one| {
             let asked = FetchPartition {
                 current_leader_epoch: LeaderEpoch(one.current_leader_epoch),
-                fetch_offset: one.fetch_offset,
+                fetch_offset: Offset(one.fetch_offset),
                 last_fetched_epoch: LeaderEpoch(one.last_fetched_epoch),
-                log_start_offset: one.log_start_offset,
+                log_start_offset: Offset(one.log_start_offset),
                 max_bytes: one.partition_max_bytes,
             };
             (TopicRef::Id(topic_id), one.partition, asked)
@@ -96,8 +96,8 @@ fn asked<'f, 'm>(
 const fn outcome(high_watermark: i64) -> ReadOutcome {
     ReadOutcome {
         error: ErrorCode::None,
-        high_watermark,
-        log_start_offset: 0,
+        high_watermark: Offset(high_watermark),
+        log_start_offset: Offset::ZERO,
         has_records: false,
         has_diverging_epoch: false,
         has_preferred_read_replica: false,
@@ -123,7 +123,7 @@ impl ReplicaAnswer {
         let progresses = || {
             let at = |_: &usize| {
                 let progress = Progress::default();
-                progress.advance_to(HIGH_WATERMARK);
+                progress.advance_to(Offset(HIGH_WATERMARK));
                 progress
             };
             all.iter().map(at).collect()
@@ -163,8 +163,8 @@ impl ReplicaAnswer {
         let round = &self.rounds[self.next];
         self.next = (self.next + 1) % self.rounds.len();
         for number in &round.moved {
-            self.log_ends[*number].advance_to(self.offset);
-            self.high_watermarks[*number].advance_to(self.offset);
+            self.log_ends[*number].advance_to(Offset(self.offset));
+            self.high_watermarks[*number].advance_to(Offset(self.offset));
         }
         let message = FetchRequest::from_bytes(black_box(&round.request), VERSION);
         let message = message.expect("it is one");
@@ -190,7 +190,7 @@ impl ReplicaAnswer {
             let number = slot.0 as usize;
             let (log_end, high_watermark) = (&log_ends[number], &high_watermarks[number]);
             let seen = (log_end.seen(), high_watermark.seen());
-            let is_told = session.answer(*slot, &outcome(high_watermark.offset()));
+            let is_told = session.answer(*slot, &outcome(high_watermark.offset().0));
             session.watch(*slot, log_end, seen.0);
             session.watch_quietly(*slot, high_watermark, seen.1);
             is_told
@@ -224,7 +224,7 @@ fn encode(told: &[Told], high_watermarks: &[Progress], out: &mut Vec<u8>) {
                 error: ErrorCode::None,
                 high_watermark,
                 last_stable_offset: high_watermark,
-                log_start_offset: 0,
+                log_start_offset: Offset::ZERO,
                 diverging_epoch: None,
                 current_leader: None,
                 aborted_transactions: None,

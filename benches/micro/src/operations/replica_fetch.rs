@@ -2,7 +2,7 @@
 //! which few or all have changed.
 
 use crate::Operation;
-use model::{BrokerEpoch, BrokerId, LeaderEpoch, Message, MonotonicTime, Uuid};
+use model::{BrokerEpoch, BrokerId, LeaderEpoch, Message, MonotonicTime, Offset, Uuid};
 use replication::{
     FetchPosition, FetcherSettings, FetcherVersions, FollowedPartition, ReplicaFetcher, StepAction,
     StepOutcome,
@@ -107,9 +107,9 @@ impl ReplicaFetch {
                 index: (number % per_topic) as i32,
                 leader_epoch: LeaderEpoch(5),
                 position: FetchPosition {
-                    fetch_offset: 1000,
+                    fetch_offset: Offset(1000),
                     last_fetched_epoch: LeaderEpoch(5),
-                    log_start_offset: 0,
+                    log_start_offset: Offset::ZERO,
                 },
                 is_throttled: false,
             });
@@ -145,7 +145,7 @@ impl ReplicaFetch {
             StepOutcome::Done(Some(FetchPosition {
                 fetch_offset: fetched.fetch_offset + i64::from(!fetched.records.is_empty()),
                 last_fetched_epoch: fetched.leader_epoch,
-                log_start_offset: 0,
+                log_start_offset: Offset::ZERO,
             }))
         });
     }

@@ -68,7 +68,7 @@ pub(crate) fn serve(
     let response = ApiVersionsResponse {
         api_keys: api_keys(server, context.listener.is_controller).into(),
         supported_features,
-        finalized_features_epoch: image.provenance.last_offset,
+        finalized_features_epoch: image.provenance.last_offset.0,
         finalized_features,
         ..Default::default()
     };

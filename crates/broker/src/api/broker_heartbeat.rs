@@ -9,7 +9,7 @@ use crate::api::cluster_node::ClusterNode;
 use crate::net::ResponseBuffer;
 use crate::scheduling::clock::monotonic;
 use controller::{BrokerHeartbeat, BrokerStanding};
-use model::{DecodeError, ErrorCode};
+use model::{DecodeError, ErrorCode, Offset};
 use wire::messages::{BrokerHeartbeatRequest, BrokerHeartbeatResponse};
 
 pub(crate) async fn serve(
@@ -46,7 +46,7 @@ async fn standing(
     let heartbeat = BrokerHeartbeat {
         broker_id: message.broker_id,
         broker_epoch: message.broker_epoch,
-        metadata_offset: message.current_metadata_offset,
+        metadata_offset: Offset(message.current_metadata_offset),
         wants_fence: message.want_fence,
         wants_shut_down: message.want_shut_down,
         offline_directories: message.offline_log_dirs.iter().collect(),

@@ -12,7 +12,7 @@ use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use crate::scheduling::disk_watch::DiskUse;
 use controller::internal_topics::is_internal;
-use model::{DecodeError, ErrorCode, LeaderEpoch};
+use model::{DecodeError, ErrorCode, LeaderEpoch, Offset};
 use replication::{AppendError, Leadership, Partition, Progress};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use wire::messages::delete_records_response::{
 };
 use wire::messages::{DeleteRecordsRequest, DeleteRecordsResponse};
 
-const HIGH_WATERMARK: i64 = -1;
+const HIGH_WATERMARK: Offset = Offset(-1);
 
 pub(crate) async fn serve(
     broker: &Broker,
@@ -43,7 +43,7 @@ pub(crate) async fn serve(
     for (name, asked) in &offsets {
         let mut partitions = Vec::with_capacity(asked.len());
         for (index, offset) in asked {
-            partitions.push((*index, delete(broker, name, *index, *offset).await));
+            partitions.push((*index, delete(broker, name, *index, Offset(*offset)).await));
             turn.share().await;
         }
         deletions.push((*name, partitions));
@@ -56,11 +56,11 @@ pub(crate) async fn serve(
         for (partition_index, deletion) in of_topic {
             let (low_watermark, error) = match deletion {
                 Ok(deletion) => deletion.wait(deadline).await,
-                Err(error) => (-1, error),
+                Err(error) => (Offset::NONE, error),
             };
             partitions.push(DeleteRecordsPartitionResult {
                 partition_index,
-                low_watermark,
+                low_watermark: low_watermark.0,
                 error_code: error.code(),
             });
         }
@@ -83,16 +83,16 @@ struct Deletion {
     /// That in which they were deleted.
     leadership: Leadership,
     /// They are below.
-    offset: i64,
+    offset: Offset,
     /// Where the log starts.
-    log_start_offset: i64,
+    log_start_offset: Offset,
     /// Below which no replica has records; `None` where there is one replica.
     low_watermark: Option<Arc<Progress>>,
 }
 
 impl Deletion {
     /// Waits until the followers have deleted them as well. Gives the low watermark.
-    async fn wait(&self, deadline: Instant) -> (i64, ErrorCode) {
+    async fn wait(&self, deadline: Instant) -> (Offset, ErrorCode) {
         let Some(low_watermark) = &self.low_watermark else {
             return (self.log_start_offset, ErrorCode::None);
         };
@@ -100,7 +100,7 @@ impl Deletion {
         let deleted = partition.wait_for_low_watermark(leadership, low_watermark, self.offset);
         match tokio::time::timeout_at(deadline, deleted).await {
             Ok(Ok(low_watermark)) => (low_watermark, ErrorCode::None),
-            Ok(Err(error)) => (-1, error),
+            Ok(Err(error)) => (Offset::NONE, error),
             Err(_) => (low_watermark.offset(), ErrorCode::RequestTimedOut),
         }
     }
@@ -110,7 +110,7 @@ async fn delete(
     broker: &Broker,
     topic: &str,
     index: i32,
-    offset: i64,
+    offset: Offset,
 ) -> Result<Deletion, ErrorCode> {
     let found = broker.logs.find(topic, index);
     if is_internal(topic) && !found.as_ref().is_err_and(|absence| absence.is_unknown()) {
@@ -130,7 +130,7 @@ async fn delete(
     } else {
         offset
     };
-    if !(0..=high_watermark).contains(&offset) {
+    if !(Offset::ZERO..=high_watermark).contains(&offset) {
         return Err(ErrorCode::OffsetOutOfRange);
     }
     let disk = broker

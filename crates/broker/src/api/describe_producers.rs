@@ -57,7 +57,7 @@ pub(crate) async fn serve(
                 last_sequence: producer.last_sequence,
                 last_timestamp: producer.last_timestamp_ms,
                 coordinator_epoch: producer.coordinator_epoch,
-                current_txn_start_offset: producer.current_transaction_start_offset,
+                current_txn_start_offset: producer.current_transaction_start_offset.0,
             });
             partitions.push(PartitionResponse {
                 partition_index,

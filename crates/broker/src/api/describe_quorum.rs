@@ -92,7 +92,7 @@ fn states_of(replicas: &[QuorumReplica]) -> Vec<ReplicaState> {
         .map(|replica| ReplicaState {
             replica_id: replica.id,
             replica_directory_id: replica.directory_id,
-            log_end_offset: replica.log_end_offset,
+            log_end_offset: replica.log_end_offset.0,
             last_fetch_timestamp: replica.last_fetch_timestamp_ms,
             last_caught_up_timestamp: replica.last_caught_up_timestamp_ms,
         })
@@ -108,7 +108,7 @@ fn metadata_partition<'q>(
         error_message: Some(""),
         leader_id: quorum.leader_id,
         leader_epoch: quorum.leader_epoch.0,
-        high_watermark: quorum.high_watermark,
+        high_watermark: quorum.high_watermark.0,
         current_voters: voters.into(),
         observers: observers.into(),
         ..Default::default()

@@ -12,7 +12,7 @@ use super::quorum::{is_of_cluster, leader_endpoint, leader_id, only, push_slice,
 use super::{Request, Served};
 use crate::api::cluster_node::ClusterNode;
 use crate::net::{ConnectionContext, ResponseBuffer};
-use model::{BrokerId, DecodeError, ErrorCode, LeaderEpoch, Uuid};
+use model::{BrokerId, DecodeError, ErrorCode, LeaderEpoch, Offset, Uuid};
 use raft::{FetchAnswer, FetchContent, LeaderAndEpoch};
 use std::fs::File;
 use std::time::Duration;
@@ -72,9 +72,9 @@ fn fetch_request(version: i16, message: &FetchRequest<'_>) -> Option<raft::Fetch
     Some(raft::FetchRequest {
         replica: replica_key(replica_id, partition.replica_directory_id),
         leader_epoch: LeaderEpoch(partition.current_leader_epoch),
-        fetch_offset: partition.fetch_offset,
+        fetch_offset: Offset(partition.fetch_offset),
         last_fetched_epoch: LeaderEpoch(partition.last_fetched_epoch),
-        high_watermark: partition.high_watermark,
+        high_watermark: Offset(partition.high_watermark),
         max_wait_ms: message.max_wait_ms,
         max_bytes: message.max_bytes.max(0) as usize,
     })
@@ -146,7 +146,7 @@ fn respond_with_records(
         index: 0,
         error: answer.error,
         high_watermark: answer.high_watermark,
-        last_stable_offset: -1,
+        last_stable_offset: Offset::NONE,
         log_start_offset: answer.log_start_offset,
         diverging_epoch: None,
         current_leader: Some((leader_id(answer.leader), answer.leader.epoch)),
@@ -174,8 +174,8 @@ fn respond_without_records(
     let LeaderAndEpoch { epoch, .. } = answer.leader;
     let mut partition = PartitionData {
         error_code: answer.error.code(),
-        high_watermark: answer.high_watermark,
-        log_start_offset: answer.log_start_offset,
+        high_watermark: answer.high_watermark.0,
+        log_start_offset: answer.log_start_offset.0,
         aborted_transactions: Some(Vec::new().into()),
         current_leader: LeaderIdAndEpoch {
             leader_id: leader_id(answer.leader),
@@ -189,12 +189,12 @@ fn respond_without_records(
         FetchContent::Diverging(end) => {
             partition.diverging_epoch = EpochEndOffset {
                 epoch: end.leader_epoch.0,
-                end_offset: end.end_offset,
+                end_offset: end.end_offset.0,
             };
         }
         FetchContent::SnapshotId(id) => {
             partition.snapshot_id = SnapshotId {
-                end_offset: id.end_offset,
+                end_offset: id.end_offset.0,
                 epoch: id.epoch.0,
             };
         }

@@ -99,7 +99,7 @@ impl Shard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::LeaderEpoch;
+    use model::{LeaderEpoch, Offset};
     use replication::{FetchPartition, ReadOutcome, SessionTopic};
     use std::sync::mpsc;
     use std::thread;
@@ -113,9 +113,9 @@ mod tests {
         let topic = SessionTopic::Name("topic".into());
         let request = FetchPartition {
             current_leader_epoch: LeaderEpoch::NONE,
-            fetch_offset: 0,
+            fetch_offset: Offset(0),
             last_fetched_epoch: LeaderEpoch::NONE,
-            log_start_offset: -1,
+            log_start_offset: Offset::NONE,
             max_bytes: 1,
         };
         let outcome = ReadOutcome::error(model::ErrorCode::None);

@@ -10,7 +10,7 @@ use super::quorum::{METADATA_TOPIC, is_of_cluster, leader_endpoint, leader_id, o
 use super::{Request, Served};
 use crate::api::cluster_node::ClusterNode;
 use crate::net::{ConnectionContext, ResponseBuffer};
-use model::{DecodeError, ErrorCode, LeaderEpoch};
+use model::{DecodeError, ErrorCode, LeaderEpoch, Offset};
 use raft::LeaderAndEpoch;
 use std::fs::File;
 use storage::FileSlice;
@@ -67,7 +67,7 @@ async fn piece(
     let fetch = raft::FetchSnapshotRequest {
         leader_epoch: LeaderEpoch(asked.current_leader_epoch),
         id: ::metadata::SnapshotId {
-            end_offset: asked.snapshot_id.end_offset,
+            end_offset: Offset(asked.snapshot_id.end_offset),
             epoch: LeaderEpoch(asked.snapshot_id.epoch),
         },
         position: asked.position,

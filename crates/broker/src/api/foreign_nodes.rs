@@ -58,7 +58,7 @@ impl ForeignNodes {
             %peer,
             %id,
             epoch = %fetch.leader_epoch,
-            offset = fetch.fetch_offset,
+            offset = fetch.fetch_offset.0,
             not_logged,
             "a node says that it has more of the metadata log than this controller, which votes alone; if that is so, \
              records are lost here, or an older copy of the directory has been restored: stop this controller and \
@@ -84,7 +84,7 @@ impl ForeignNodes {
 mod tests {
     use super::*;
     use metadata::{BrokerRegistration, MetadataRecord};
-    use model::{BrokerEpoch, Uuid};
+    use model::{BrokerEpoch, Offset, Uuid};
     use raft::ReplicaKey;
 
     fn image(ids: &[i32]) -> MetadataImage {
@@ -118,9 +118,9 @@ mod tests {
                     directory_id: Uuid::ZERO,
                 }),
                 leader_epoch: LeaderEpoch(99_999),
-                fetch_offset: 0,
+                fetch_offset: Offset(0),
                 last_fetched_epoch: LeaderEpoch(0),
-                high_watermark: i64::MAX,
+                high_watermark: Offset::MAX,
                 max_wait_ms: 0,
                 max_bytes: 1,
             };

@@ -14,7 +14,7 @@ use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use crate::scheduling::disk_watch::DiskUse;
-use model::{BrokerId, DecodeError, ErrorCode, LeaderEpoch};
+use model::{BrokerId, DecodeError, ErrorCode, LeaderEpoch, Offset};
 use replication::{ReadError, TimestampSearch};
 use std::collections::BTreeMap;
 use wire::messages::list_offsets_request::ListOffsetsPartition;
@@ -41,13 +41,13 @@ const QUICK_BYTES: usize = 128 * 1024;
 
 /// An offset with the timestamp and the leader epoch that it goes with; -1 each when unknown.
 struct Found {
-    offset: i64,
+    offset: Offset,
     timestamp: i64,
     leader_epoch: LeaderEpoch,
 }
 
 const NOT_FOUND: Found = Found {
-    offset: -1,
+    offset: Offset::NONE,
     timestamp: -1,
     leader_epoch: LeaderEpoch::NONE,
 };
@@ -132,7 +132,7 @@ fn partition_response(
         partition_index,
         error_code: error.code(),
         timestamp: found.timestamp,
-        offset: found.offset,
+        offset: found.offset.0,
         leader_epoch: found.leader_epoch.0,
     }
 }
@@ -208,7 +208,7 @@ async fn find(
     };
     let found = found.map_err(|error| broker.logs.report_read_error(&partition, &error))?;
     let is_by_time = asked.timestamp >= 0 || asked.timestamp == MAX_TIMESTAMP;
-    match is_by_time && found.offset < 0 && is_unavailable {
+    match is_by_time && found.offset < Offset::ZERO && is_unavailable {
         true => Err(unavailable),
         false => Ok(found),
     }
@@ -237,7 +237,7 @@ async fn search_in_turn(
 }
 
 /// What the log found, unless it lies beyond what the client may see.
-fn found_below(end: i64, record: Option<replication::TimestampOffset>) -> Found {
+fn found_below(end: Offset, record: Option<replication::TimestampOffset>) -> Found {
     match record {
         Some(found) if found.offset < end => Found {
             offset: found.offset,

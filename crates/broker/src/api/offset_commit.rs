@@ -13,7 +13,7 @@ use crate::coordinators::runtime::Borrowed;
 use crate::net::ResponseBuffer;
 use coordinator::group::{GroupShard, OffsetCommit, OffsetCommitPartition, OffsetCommitTopic};
 use metadata::{MetadataImage, Topic};
-use model::{DecodeError, ErrorCode, LeaderEpoch, Uuid};
+use model::{DecodeError, ErrorCode, LeaderEpoch, Offset, Uuid};
 use std::sync::Arc;
 use wire::messages::offset_commit_request::OffsetCommitRequestTopic;
 use wire::messages::offset_commit_response::{
@@ -134,7 +134,7 @@ fn existing_part<'f>(
         .filter(|one| topic.partition(one.partition_index).is_some())
         .map(|one| OffsetCommitPartition {
             index: one.partition_index,
-            offset: one.committed_offset,
+            offset: Offset(one.committed_offset),
             leader_epoch: LeaderEpoch(one.committed_leader_epoch),
             metadata: one.committed_metadata,
         })

@@ -12,7 +12,7 @@ use crate::net::ResponseBuffer;
 use coordinator::Decision;
 use coordinator::group::{FetchedOffset, FetchedTopic, GroupShard, OffsetFetch, OffsetFetchTopic};
 use metadata::MetadataImage;
-use model::{DecodeError, ErrorCode, LeaderEpoch, Uuid};
+use model::{DecodeError, ErrorCode, LeaderEpoch, Offset, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
@@ -136,7 +136,7 @@ async fn serve_groups(
                 .iter()
                 .map(|one| OffsetFetchResponsePartitions {
                     partition_index: one.index,
-                    committed_offset: one.offset,
+                    committed_offset: one.offset.0,
                     committed_leader_epoch: one.leader_epoch.0,
                     metadata: Some(&one.metadata),
                     error_code: one.error.code(),
@@ -192,7 +192,7 @@ async fn serve_one(
             .iter()
             .map(|one| OffsetFetchResponsePartition {
                 partition_index: one.index,
-                committed_offset: one.offset,
+                committed_offset: one.offset.0,
                 committed_leader_epoch: one.leader_epoch.0,
                 metadata: Some(&one.metadata),
                 error_code: one.error.code(),
@@ -372,7 +372,7 @@ fn failed_topics(asked: &[(&str, Uuid, Vec<i32>)], error: ErrorCode) -> Vec<Fetc
     let failed = |index: &i32| FetchedOffset {
         index: *index,
         error,
-        offset: -1,
+        offset: Offset::NONE,
         leader_epoch: LeaderEpoch::NONE,
         metadata: "".into(),
     };

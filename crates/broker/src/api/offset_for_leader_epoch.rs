@@ -7,7 +7,7 @@ use super::{Request, Served, Turn};
 use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
 use crate::scheduling::disk_watch::DiskUse;
-use model::{DecodeError, ErrorCode, LeaderEpoch};
+use model::{DecodeError, ErrorCode, LeaderEpoch, Offset};
 use wire::messages::offset_for_leader_epoch_request::OffsetForLeaderPartition;
 use wire::messages::offset_for_leader_epoch_response::{
     EpochEndOffset, OffsetForLeaderTopicResult,
@@ -30,7 +30,7 @@ pub(crate) async fn serve(
                 error_code: found.err().unwrap_or(ErrorCode::None).code(),
                 partition: asked.partition,
                 leader_epoch: found.map_or(-1, |(epoch, _)| epoch.0),
-                end_offset: found.map_or(-1, |(_, offset)| offset),
+                end_offset: found.map_or(-1, |(_, offset)| offset.0),
             });
             turn.share().await;
         }
@@ -51,7 +51,7 @@ async fn find(
     broker: &Broker,
     topic: &str,
     asked: &OffsetForLeaderPartition,
-) -> Result<(LeaderEpoch, i64), ErrorCode> {
+) -> Result<(LeaderEpoch, Offset), ErrorCode> {
     let epoch = LeaderEpoch(asked.current_leader_epoch);
     let partition = broker.logs.find(topic, asked.partition);
     let partition = partition.map_err(|absence| absence.code_for(epoch))?;
@@ -65,7 +65,7 @@ async fn find(
         checked.map(|()| partition.end_offset_of_epoch(LeaderEpoch(asked.leader_epoch)))
     });
     match end? {
-        Ok(end) => Ok(end.unwrap_or((LeaderEpoch::NONE, -1))),
+        Ok(end) => Ok(end.unwrap_or((LeaderEpoch::NONE, Offset::NONE))),
         // Without an error a consumer takes it for a log that was cut, and begins elsewhere.
         Err(error) => Err(broker.logs.report_read_error(&partition, &error)),
     }

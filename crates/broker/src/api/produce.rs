@@ -38,7 +38,9 @@ use crate::scheduling::heavy_work::Lane;
 use crate::scheduling::off_workers::off_workers;
 use controller::internal_topics::is_internal;
 use metadata::{Topic, TopicsImage};
-use model::{BrokerId, DecodeError, ErrorCode, LeaderEpoch, ProducerEpoch, ProducerId, Uuid};
+use model::{
+    BrokerId, DecodeError, ErrorCode, LeaderEpoch, Offset, ProducerEpoch, ProducerId, Uuid,
+};
 use record::batch::HEADER_SIZE_BYTES;
 use record::{
     InvalidRecords, ParsedHeader, ProduceValidator, RecordBatch, ValidatedBatch, accept_produced,
@@ -72,9 +74,9 @@ const RECORD_ERRORS_MAX: usize = 10_000;
 
 struct Outcome {
     error: ErrorCode,
-    base_offset: i64,
+    base_offset: Offset,
     log_append_time_ms: i64,
-    log_start_offset: i64,
+    log_start_offset: Offset,
     record_errors: Vec<(i32, Option<String>)>,
     error_message: Option<String>,
     /// The leader to send to instead, with its epoch.
@@ -86,9 +88,9 @@ impl Outcome {
     fn of(error: ErrorCode) -> Self {
         Self {
             error,
-            base_offset: -1,
+            base_offset: Offset::NONE,
             log_append_time_ms: -1,
-            log_start_offset: -1,
+            log_start_offset: Offset::NONE,
             record_errors: Vec::new(),
             error_message: None,
             current_leader: None,
@@ -100,9 +102,9 @@ impl Outcome {
         ProduceResponsePartition {
             index,
             error: self.error,
-            base_offset: self.base_offset,
+            base_offset: self.base_offset.0,
             log_append_time_ms: self.log_append_time_ms,
-            log_start_offset: self.log_start_offset,
+            log_start_offset: self.log_start_offset.0,
             record_errors: &self.record_errors,
             error_message: self.error_message.as_deref(),
             current_leader: self.current_leader,
@@ -163,7 +165,7 @@ impl Outcome {
             | ErrorCode::RecordListTooLarge
             | ErrorCode::CorruptMessage
             | ErrorCode::NotLeaderOrFollower
-            | ErrorCode::KafkaStorageError => -1,
+            | ErrorCode::KafkaStorageError => Offset::NONE,
             _ => partition.offsets().log_start_offset,
         };
         Self {

@@ -22,7 +22,7 @@ use coordinator::group::{
 };
 use coordinator::runtime::append_error;
 use metadata::MetadataImage;
-use model::{DecodeError, ErrorCode, LeaderEpoch, ProducerEpoch, ProducerId};
+use model::{DecodeError, ErrorCode, LeaderEpoch, Offset, ProducerEpoch, ProducerId};
 use record::batch::NO_SEQUENCE;
 use std::sync::Arc;
 use wire::messages::txn_offset_commit_request::TxnOffsetCommitRequestTopic;
@@ -104,7 +104,7 @@ fn existing_part<'f>(
         .filter(|one| topic.partition(one.partition_index).is_some())
         .map(|one| OffsetCommitPartition {
             index: one.partition_index,
-            offset: one.committed_offset,
+            offset: Offset(one.committed_offset),
             leader_epoch: LeaderEpoch(one.committed_leader_epoch),
             metadata: one.committed_metadata,
         })

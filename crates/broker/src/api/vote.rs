@@ -8,7 +8,7 @@ use super::quorum::{METADATA_TOPIC, asked, only, quorum_response};
 use super::{Request, Served};
 use crate::api::cluster_node::ClusterNode;
 use crate::net::{ConnectionContext, ResponseBuffer};
-use model::{DecodeError, ErrorCode, LeaderEpoch};
+use model::{DecodeError, ErrorCode, LeaderEpoch, Offset};
 use raft::{LeaderAndEpoch, ReplicaKey};
 use wire::messages::VoteRequest;
 
@@ -65,7 +65,7 @@ fn vote_request(message: &VoteRequest<'_>) -> Option<raft::VoteRequest> {
         candidate: partition.replica_id,
         epoch: LeaderEpoch(partition.replica_epoch),
         last_offset_epoch: LeaderEpoch(partition.last_offset_epoch),
-        last_offset: partition.last_offset,
+        last_offset: Offset(partition.last_offset),
         is_pre_vote: partition.pre_vote,
     })
 }

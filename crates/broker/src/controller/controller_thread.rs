@@ -20,7 +20,7 @@ use crate::scheduling::timed_receive::{Received, receive_until};
 use config::ServerConfig;
 use controller::metadata_log::AppendMetadataError;
 use controller::{Controller, ControllerContext, ControllerRequest, Decided};
-use model::ErrorCode;
+use model::{ErrorCode, Offset};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ pub(crate) struct ControllerThread {
     loader: MetadataLoader,
     config: ServerConfig,
     halt: Halt,
-    high_watermark: watch::Sender<i64>,
+    high_watermark: watch::Sender<Offset>,
     questions: mpsc::Receiver<Question>,
     snapshots: SnapshotWriter,
     /// Whether the metadata log has been closed: what comes afterwards is for another controller.
@@ -276,7 +276,7 @@ impl ControllerThread {
     /// Wakes those who wait for the metadata log to go on.
     fn tell_progress(&self) {
         let high_watermark = self.controller.log.replica().high_watermark();
-        let is_news = |told: &mut i64| {
+        let is_news = |told: &mut Offset| {
             let is_news = *told != high_watermark;
             *told = high_watermark;
             is_news

@@ -6,7 +6,7 @@ use super::metadata_loader::{AnswerWhen, MetadataLoader, Waiting};
 use crate::scheduling::clock::monotonic;
 use controller::metadata_log::{AppendMetadataError, QuorumDescription};
 use controller::{BrokerContacts, ControllerRequest, ControllerResponse, Request};
-use model::{BrokerEpoch, BrokerId, ErrorCode};
+use model::{BrokerEpoch, BrokerId, ErrorCode, Offset};
 use raft::{FetchAnswer, FetchRequest, Replica};
 use std::fmt;
 use std::fs::File;
@@ -63,7 +63,7 @@ struct LocalController {
     questions: mpsc::Sender<Question>,
     answers: AnswerWhen,
     /// The end of what is committed.
-    high_watermark: watch::Receiver<i64>,
+    high_watermark: watch::Receiver<Offset>,
     /// Where heartbeats are noted; known once there is a controller.
     contacts: Arc<OnceLock<BrokerContacts>>,
 }
@@ -72,7 +72,7 @@ struct LocalController {
 pub(super) struct LinkEnd {
     pub(super) messages: Messages,
     pub(super) questions: mpsc::Receiver<Question>,
-    pub(super) high_watermark: watch::Sender<i64>,
+    pub(super) high_watermark: watch::Sender<Offset>,
     pub(super) contacts: Arc<OnceLock<BrokerContacts>>,
     /// By which the thread is told of what it has others do; it does not keep the link.
     pub(super) own: mpsc::WeakSender<Message>,
@@ -112,7 +112,7 @@ impl ControllerLink {
     pub(super) fn new(loader: MetadataLoader) -> (Self, LinkEnd) {
         let (messages, receiver) = mpsc::channel(QUEUE_LENGTH);
         let (questions, asked) = mpsc::channel(QUEUE_LENGTH);
-        let (progress, high_watermark) = watch::channel(0);
+        let (progress, high_watermark) = watch::channel(Offset::ZERO);
         let contacts = Arc::new(OnceLock::new());
         let end = LinkEnd {
             messages: receiver,
@@ -235,7 +235,7 @@ impl ControllerLink {
     ///
     /// # Errors
     /// `NotController` when there is no controller here.
-    pub(crate) fn high_watermark(&self) -> Result<watch::Receiver<i64>, ErrorCode> {
+    pub(crate) fn high_watermark(&self) -> Result<watch::Receiver<Offset>, ErrorCode> {
         match &self.way {
             Way::Local(local) => Ok(local.high_watermark.clone()),
             Way::Remote(_) | Way::Refusing(_) => Err(ErrorCode::NotController),

@@ -12,7 +12,7 @@ use coordinator::Decision;
 use coordinator::group::{GroupConfig, GroupShard};
 use coordinator::runtime::TransactionMarker;
 use metadata::MetadataImage;
-use model::{ErrorCode, LeaderEpoch, MonotonicTime, Now};
+use model::{ErrorCode, LeaderEpoch, MonotonicTime, Now, Offset};
 use parking_lot::{Mutex, RwLock};
 use record::Compression;
 use replication::{Partition, PartitionKey, VerificationGuard};
@@ -82,8 +82,8 @@ impl Coordination for GroupCoordination {
         GroupShard::new(GroupConfig::clone(&self.environment.read().config))
     }
 
-    fn note_skipped(partition: &Partition, offset: i64, reason: &str) {
-        tracing::warn!(%partition, offset, error = reason, "a group record is skipped");
+    fn note_skipped(partition: &Partition, offset: Offset, reason: &str) {
+        tracing::warn!(%partition, offset = offset.0, error = reason, "a group record is skipped");
     }
 
     fn compression(&self) -> Compression {

@@ -40,7 +40,7 @@ use crate::scheduling::disk_watch::DiskWatch;
 use coordinator::partition_for;
 use coordinator::runtime::{CoordinatorShard, HostedPartition};
 use metadata::MetadataImage;
-use model::{ErrorCode, LeaderEpoch, MonotonicTime};
+use model::{ErrorCode, LeaderEpoch, MonotonicTime, Offset};
 use parking_lot::RwLock;
 use record::Compression;
 use replication::{Partition, PartitionKey};
@@ -65,7 +65,7 @@ pub(crate) trait Coordination: Send + Sync + Sized + 'static {
     fn new_shard(&self) -> Self::Shard;
 
     /// A record is left out.
-    fn note_skipped(partition: &Partition, offset: i64, reason: &str);
+    fn note_skipped(partition: &Partition, offset: Offset, reason: &str);
 
     /// The codec of its batches where the topic leaves it open.
     fn compression(&self) -> Compression;

@@ -27,7 +27,7 @@ use coordinator::transaction::{
     is_led_by_others,
 };
 use metadata::{MetadataImage, TRANSACTION_VERSION_FEATURE};
-use model::{BrokerId, ErrorCode, LeaderEpoch, ProducerId, TopicPartition};
+use model::{BrokerId, ErrorCode, LeaderEpoch, Offset, ProducerId, TopicPartition};
 use record::Compression;
 use replication::{Partition, PartitionKey};
 use std::sync::atomic::{AtomicBool, AtomicI16, Ordering};
@@ -79,9 +79,9 @@ impl Coordination for TransactionCoordination {
         TransactionShard::new(self.config)
     }
 
-    fn note_skipped(partition: &Partition, offset: i64, reason: &str) {
+    fn note_skipped(partition: &Partition, offset: Offset, reason: &str) {
         tracing::error!(
-            %partition, offset, error = reason,
+            %partition, offset = offset.0, error = reason,
             "a transactional id is forgotten; end what it may have left open with \
              `riverrun transaction find-hanging` and `abort`"
         );

@@ -1,7 +1,7 @@
 //! The checkpoint files of a log directory, each with one owner: whoever writes one holds its lock
 //! from gathering the offsets to the rename, so that no older gathering comes after a newer one.
 
-use model::TopicPartition;
+use model::{Offset, TopicPartition};
 use parking_lot::Mutex;
 use replication::Partition;
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ impl Checkpoints {
     }
 
     /// Has the recovery points go on naming a log that is lost, so that the next start knows it, too.
-    pub(super) fn keep_lost(&self, name: TopicPartition, offset: i64) {
+    pub(super) fn keep_lost(&self, name: TopicPartition, offset: Offset) {
         self.lost.lock().insert(name, offset);
     }
 
@@ -194,7 +194,7 @@ impl CleanerCheckpoint {
 
     /// The offset of a log, if it has been compacted; `None` when the file is written for longer than
     /// this.
-    pub(crate) fn of(&self, name: &TopicPartition, patience: Duration) -> Option<Option<i64>> {
+    pub(crate) fn of(&self, name: &TopicPartition, patience: Duration) -> Option<Option<Offset>> {
         let entries = self.entries.try_lock_for(patience)?;
         Some(entries.get(name).copied())
     }
@@ -243,19 +243,21 @@ impl Kind {
         let offsets = partition.offsets();
         let recovery_point = partition.recovery_point();
         Self::ALL.into_iter().filter(move |kind| match kind {
-            Self::RecoveryPoints => recovery_point > 0,
-            Self::LogStartOffsets => offsets.log_start_offset > 0,
-            Self::HighWatermarks => offsets.high_watermark > 0,
+            Self::RecoveryPoints => recovery_point > Offset::ZERO,
+            Self::LogStartOffsets => offsets.log_start_offset > Offset::ZERO,
+            Self::HighWatermarks => offsets.high_watermark > Offset::ZERO,
         })
     }
 
     /// What the file is to say of a partition, if its log is in `directory`.
-    pub(super) fn offset_in(self, partition: &Partition, directory: &str) -> Option<i64> {
+    pub(super) fn offset_in(self, partition: &Partition, directory: &str) -> Option<Offset> {
         // It may have moved since it was found.
         let (recovery_point, offsets) = partition.checkpoint_in(directory)?;
         match self {
             Self::RecoveryPoints => Some(recovery_point),
-            Self::LogStartOffsets => Some(offsets.log_start_offset).filter(|start| *start > 0),
+            Self::LogStartOffsets => {
+                Some(offsets.log_start_offset).filter(|start| *start > Offset::ZERO)
+            }
             Self::HighWatermarks => Some(offsets.high_watermark),
         }
     }

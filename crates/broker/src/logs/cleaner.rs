@@ -22,7 +22,7 @@ use crate::logs::idle_logs::is_in;
 use crate::logs::log_directories::LogDirectory;
 use crate::scheduling::clock::{now_ms, random_bytes, retention_ms};
 use config::server::CleanerConfig;
-use model::Uuid;
+use model::{Offset, Uuid};
 use parking_lot::{Condvar, Mutex};
 use replication::Partition;
 use std::collections::{BTreeMap, BTreeSet};
@@ -126,7 +126,7 @@ impl Drop for Pause {
 /// What came of a compaction.
 enum Outcome {
     /// The log is clean up to this offset.
-    Cleaned(i64, CleanStatistics),
+    Cleaned(Offset, CleanStatistics),
     Failed(CleanError),
     /// An invariant is broken; the panic is in the log already.
     Panicked,
@@ -282,7 +282,7 @@ impl Cleaner {
         &self,
         logs: &Logs,
         partition: &Partition,
-        end_offset: i64,
+        end_offset: Offset,
         pause: &Pause,
     ) {
         assert_eq!(
@@ -528,7 +528,7 @@ impl Cleaner {
         logs: &Logs,
         choice: &Choice<'_>,
         config: &CleanerConfig,
-    ) -> Result<(i64, CleanStatistics), CleanError> {
+    ) -> Result<(Offset, CleanStatistics), CleanError> {
         let Choice {
             partition,
             cleanable,
@@ -635,7 +635,7 @@ fn tell_deferred(partition: &Partition, error: &dyn std::fmt::Display, pause: Du
 }
 
 /// Runs a compaction, whose panic is an outcome as well: the thread has other logs to compact.
-fn attempt(compact: impl FnOnce() -> Result<(i64, CleanStatistics), CleanError>) -> Outcome {
+fn attempt(compact: impl FnOnce() -> Result<(Offset, CleanStatistics), CleanError>) -> Outcome {
     match catch_unwind(AssertUnwindSafe(compact)) {
         Ok(Ok((end_offset, statistics))) => Outcome::Cleaned(end_offset, statistics),
         Ok(Err(error)) => Outcome::Failed(error),
@@ -658,7 +658,7 @@ fn directory<'a>(logs: &'a Logs, name: &str) -> Option<&'a Arc<LogDirectory>> {
 }
 
 /// Notes up to where a log is clean, unless it is being deleted.
-fn note_clean(logs: &Logs, partition: &Partition, offset: i64) {
+fn note_clean(logs: &Logs, partition: &Partition, offset: Offset) {
     let name = partition.log_directory();
     let Some(directory) = directory(logs, &name) else {
         return;
@@ -690,10 +690,15 @@ fn update_checkpoint(
     }
 }
 
-fn report(partition: &Partition, end_offset: i64, statistics: &CleanStatistics, started: Instant) {
+fn report(
+    partition: &Partition,
+    end_offset: Offset,
+    statistics: &CleanStatistics,
+    started: Instant,
+) {
     tracing::info!(
         %partition,
-        end_offset,
+        end_offset = end_offset.0,
         read_bytes = statistics.read_bytes,
         written_bytes = statistics.written_bytes,
         records = statistics.record_count,

@@ -6,7 +6,7 @@
 
 use crate::logs::Logs;
 use crate::scheduling::clock::now_ms;
-use model::ErrorCode;
+use model::{ErrorCode, Offset};
 use replication::{AppendError, Partition};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -59,7 +59,7 @@ impl Logs {
     pub(crate) fn flush(
         &self,
         partition: Arc<Partition>,
-        end_offset: i64,
+        end_offset: Offset,
     ) -> impl Future<Output = Result<(), ErrorCode>> {
         let (permits, flushed) = (self.flushes.of(&partition), partition.clone());
         let flushing = self.node.runtime.spawn(async move {

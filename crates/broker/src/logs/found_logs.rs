@@ -20,7 +20,7 @@ use crate::logs::{Logs, checkpoints};
 use crate::settings::start_error::StartError;
 use controller::directories::DirectoryAssignment;
 use metadata::{LOST_DIRECTORY, MetadataImage};
-use model::{TopicPartition, Uuid};
+use model::{Offset, TopicPartition, Uuid};
 use replication::{PartitionKey, Role};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -308,9 +308,9 @@ impl Found {
         settled.is_some_and(|settled| settled.is_changed())
     }
 
-    pub(super) fn recovery_point(&self, name: &TopicPartition) -> i64 {
+    pub(super) fn recovery_point(&self, name: &TopicPartition) -> Offset {
         match self.is_changed(name) {
-            true => 0,
+            true => Offset::ZERO,
             false => offset_of(&self.offsets.recovery_points, name),
         }
     }
@@ -358,6 +358,6 @@ fn scan_or_fail(
 }
 
 /// What a checkpoint says of a partition: zero, if nothing.
-pub(super) fn offset_of(checkpoint: &OffsetCheckpoint, name: &TopicPartition) -> i64 {
-    checkpoint.get(name).copied().unwrap_or(0)
+pub(super) fn offset_of(checkpoint: &OffsetCheckpoint, name: &TopicPartition) -> Offset {
+    checkpoint.get(name).copied().unwrap_or(Offset::ZERO)
 }

@@ -38,7 +38,7 @@ use crate::logs::preferred_log_dirs::PreferredLogDirs;
 use crate::logs::{Logs, checkpoints, new_partitions};
 use crate::scheduling::clock::{monotonic, now_ms, random_uuid};
 use metadata::ConfigResource;
-use model::{LeaderEpoch, Uuid};
+use model::{LeaderEpoch, Offset, Uuid};
 use parking_lot::{Condvar, Mutex};
 use replication::{Isolation, Moving, Partition, ReadRequest};
 use std::collections::{BTreeMap, BTreeSet};
@@ -147,7 +147,7 @@ pub(crate) struct CopyState {
     /// Its size.
     pub(crate) size_bytes: u64,
     /// The offset after its last record.
-    pub(crate) end_offset: i64,
+    pub(crate) end_offset: Offset,
 }
 
 /// Why a partition is not moved.
@@ -716,7 +716,7 @@ impl Move {
             let from = copy.log_end_offset().max(source.log_start_offset());
             let mut bytes = Vec::new();
             source
-                .read_into(from, COPY_BYTES, i64::MAX, &mut bytes)
+                .read_into(from, COPY_BYTES, Offset::MAX, &mut bytes)
                 .map_err(replication::ReadError::from)?;
             match bytes.is_empty() {
                 false => copy

@@ -7,6 +7,7 @@ use crate::scheduling::clock::now_ms;
 use crate::settings::node::ConfigLayers;
 use config::topic_settings::{TopicDefaults, TopicSettings};
 use metadata::{MetadataImage, Topic};
+use model::Offset;
 use replication::Partition;
 use std::sync::Arc;
 use storage::{Log, LogConfig, RealDisk, StorageError};
@@ -63,7 +64,7 @@ pub(crate) fn host_log(
     topic: &Arc<HostedTopic>,
     mut log: Log<RealDisk>,
     directory: &LogDirectory,
-    high_watermark: i64,
+    high_watermark: Offset,
 ) -> Result<(), StorageError> {
     let (logs, name) = (&logs.host, directory.shared_name().clone());
     let role = topic.role(log.topic_partition().partition);

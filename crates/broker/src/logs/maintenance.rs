@@ -162,7 +162,7 @@ fn delete_old_segments_of(logs: &Logs, partition: &Partition, now_ms: i64) {
     }
     if deleted_count > 0 {
         let start = partition.offsets().log_start_offset;
-        tracing::info!(%partition, count = deleted_count, start, "old segments are deleted");
+        tracing::info!(%partition, count = deleted_count, start = start.0, "old segments are deleted");
         partition.notify();
     }
 }

@@ -24,7 +24,7 @@ use crate::logs::directory_choice::{is_unplaced, named_directory_index};
 use crate::logs::owners::is_held_by_others;
 use crate::logs::scan::{NameTaken, set_aside_or_say};
 use metadata::MetadataImage;
-use model::{TopicPartition, Uuid};
+use model::{Offset, TopicPartition, Uuid};
 use replication::PartitionKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -84,9 +84,9 @@ pub(super) fn find_lost(
             let is_asked = traces.is_unclean || settled.is_none();
             let noted = noted.get(name);
             let noted = noted.filter(|_| is_asked && !others.contains(name));
-            let settled = settled.map_or(0, |one| one.idle.log_end_offset);
+            let settled = settled.map_or(Offset::ZERO, |one| one.idle.log_end_offset);
             let offset = settled.max(noted.copied().unwrap_or_default());
-            if offset > 0 && lost.insert((*id, name.partition)) {
+            if offset > Offset::ZERO && lost.insert((*id, name.partition)) {
                 missing.entry(path).or_default().push(name);
                 directory.checkpoints().keep_lost(name.clone(), offset);
             }
@@ -126,7 +126,7 @@ fn noted_in(log_directory: &Path, wanted: &BTreeMap<TopicPartition, Uuid>) -> Of
     let mut noted = OffsetCheckpoint::new();
     for file in [RECOVERY_POINT_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT] {
         let _ = for_each_offset(&RealDisk, &log_directory.join(file), |name, offset| {
-            if offset > 0 && wanted.contains_key(&name) {
+            if offset > Offset::ZERO && wanted.contains_key(&name) {
                 noted.insert(name, offset);
             }
         });

@@ -23,7 +23,7 @@ use crate::scheduling::disk_watch::{DiskSpeed, STUCK};
 use controller::AssignReplicasToDirectories;
 use controller::directories::DirectoryAssignment;
 use metadata::{LOST_DIRECTORY, MetadataImage};
-use model::{TopicPartition, Uuid};
+use model::{Offset, TopicPartition, Uuid};
 use parking_lot::Mutex;
 use replication::{PartitionKey, Role};
 use std::collections::{BTreeMap, BTreeSet};
@@ -660,7 +660,7 @@ fn make(
         now_ms: now_ms(),
         ..LogOpening::new(RealDisk, path.to_owned(), name)
     })?;
-    hosting::host_log(logs, topic, log, directory, 0)
+    hosting::host_log(logs, topic, log, directory, Offset(0))
 }
 
 /// Makes the name of a new partition free. A directory that has it belongs to a topic that is gone,

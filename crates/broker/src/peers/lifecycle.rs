@@ -12,7 +12,7 @@ use connection::{Deadline, Error, Response};
 use controller::brokers::NewRegistration;
 use controller::heartbeats::{BrokerHeartbeat, BrokerStanding};
 use controller::{BrokerLife, BrokerLifeError, BrokerLifeRequest, BrokerLifeSettings, BrokerState};
-use model::{BrokerEpoch, BrokerId, ErrorCode, MonotonicTime, Uuid};
+use model::{BrokerEpoch, BrokerId, ErrorCode, MonotonicTime, Offset, Uuid};
 use std::io;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -67,7 +67,7 @@ pub(crate) struct LifecycleParts {
     pub(crate) registration: NewRegistration,
     pub(crate) settings: BrokerLifeSettings,
     /// The offset of the last metadata record that the broker lives by.
-    pub(crate) metadata_offset: Box<dyn Fn() -> i64 + Send>,
+    pub(crate) metadata_offset: Box<dyn Fn() -> Offset + Send>,
 }
 
 impl BrokerLifecycle {
@@ -193,7 +193,7 @@ struct Life {
     channel: ControllerChannel,
     cluster_id: String,
     session_timeout_ms: i64,
-    metadata_offset: Box<dyn Fn() -> i64 + Send>,
+    metadata_offset: Box<dyn Fn() -> Offset + Send>,
     broker_id: BrokerId,
     status: watch::Sender<LifecycleStatus>,
     /// Whoever waits until the controller knows of all directories.
@@ -369,7 +369,7 @@ impl Life {
         let message = BrokerHeartbeatRequest {
             broker_id: heartbeat.broker_id,
             broker_epoch: heartbeat.broker_epoch,
-            current_metadata_offset: heartbeat.metadata_offset,
+            current_metadata_offset: heartbeat.metadata_offset.0,
             want_fence: heartbeat.wants_fence,
             want_shut_down: heartbeat.wants_shut_down,
             offline_log_dirs: (&heartbeat.offline_directories).into(),

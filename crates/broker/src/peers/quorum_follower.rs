@@ -21,7 +21,7 @@ use connection::{Error, Response};
 use controller::MetadataChange;
 use controller::metadata_log::{AppendMetadataError, ObservedMetadataLog};
 use metadata::MetadataImage;
-use model::ErrorCode;
+use model::{ErrorCode, Offset};
 use raft::{Answer, Recipient, Request};
 use std::future::Future;
 use std::io;
@@ -36,7 +36,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FollowProgress {
     /// The offset of the last record.
-    pub(crate) last_offset: i64,
+    pub(crate) last_offset: Offset,
     /// Whether they are all that the leader had committed when it was last heard of.
     pub(crate) has_caught_up: bool,
     /// Whether the nodes that were asked belong to another cluster.

@@ -7,7 +7,7 @@
 use super::endpoints::PeerNode;
 use connection::{Connection, Deadline, Endpoint, Error, Response};
 use metadata::SnapshotId;
-use model::{BrokerId, ErrorCode, LeaderEpoch, Uuid};
+use model::{BrokerId, ErrorCode, LeaderEpoch, Offset, Uuid};
 use raft::{Answer, Content, LeaderAndEpoch, Request, SnapshotPiece, Wanted};
 use storage::leader_epochs::LeaderEpochEnd;
 use wire::ApiKey;
@@ -65,13 +65,13 @@ impl Fetcher {
                 let partition = FetchPartition {
                     partition: 0,
                     current_leader_epoch: request.leader_epoch.0,
-                    fetch_offset,
+                    fetch_offset: fetch_offset.0,
                     last_fetched_epoch: last_fetched_epoch.0,
                     // Only leaders look at it, and not at that of the quorum's log.
                     log_start_offset: -1,
                     partition_max_bytes: self.fetch_max_bytes,
                     replica_directory_id: self.directory_id,
-                    high_watermark,
+                    high_watermark: high_watermark.0,
                 };
                 let message = self.fetch(partition);
                 connection.call(&message, deadline).await
@@ -113,7 +113,7 @@ impl Fetcher {
             partition: 0,
             current_leader_epoch: leader_epoch.0,
             snapshot_id: fetch_snapshot_request::SnapshotId {
-                end_offset: id.end_offset,
+                end_offset: id.end_offset.0,
                 epoch: id.epoch.0,
             },
             position: i64::try_from(position).unwrap_or(i64::MAX),
@@ -173,18 +173,18 @@ fn fetched<'r>(partition: &PartitionData<'r>) -> Content<'r> {
     if diverging.epoch >= 0 && diverging.end_offset >= 0 {
         return Content::Diverging(LeaderEpochEnd {
             leader_epoch: LeaderEpoch(diverging.epoch),
-            end_offset: diverging.end_offset,
+            end_offset: Offset(diverging.end_offset),
         });
     }
     if snapshot.epoch >= 0 && snapshot.end_offset >= 0 {
         return Content::SnapshotId(SnapshotId {
-            end_offset: snapshot.end_offset,
+            end_offset: Offset(snapshot.end_offset),
             epoch: LeaderEpoch(snapshot.epoch),
         });
     }
     Content::Records {
         bytes: partition.records.unwrap_or_default(),
-        high_watermark: partition.high_watermark,
+        high_watermark: Offset(partition.high_watermark),
     }
 }
 
@@ -215,7 +215,7 @@ fn piece<'r>(partition: &fetch_snapshot_response::PartitionSnapshot<'r>) -> Cont
     let unsigned = |number: i64| u64::try_from(number).unwrap_or_default();
     Content::Piece(SnapshotPiece {
         id: SnapshotId {
-            end_offset: partition.snapshot_id.end_offset,
+            end_offset: Offset(partition.snapshot_id.end_offset),
             epoch: LeaderEpoch(partition.snapshot_id.epoch),
         },
         size_bytes: unsigned(partition.size),
@@ -279,7 +279,7 @@ mod tests {
             let named = (0..=8).map(|id| (BrokerId(id), "h", id.abs_diff(4) as u16));
             let content = Content::Records {
                 bytes: &[],
-                high_watermark: 0,
+                high_watermark: Offset(0),
             };
             let leader = leader_and_epoch(BrokerId(leader_id), 1);
             let read = answered(ErrorCode::None, leader, content, named);

@@ -457,7 +457,7 @@ impl Prepared {
         let progress = follower.progress();
         // Until anybody lives by the metadata, they are where they are followed to.
         let metadata_offset = move || match node.image().provenance.last_offset {
-            offset @ 0.. => offset,
+            offset if !offset.is_none() => offset,
             _ => progress.borrow().last_offset,
         };
         let lifecycle = &config.controller.lifecycle;

@@ -24,7 +24,7 @@ use crate::{logs::idle_logs, logs::maintenance};
 use config::sources::{Sources, load};
 use controller::metadata_log::AppendedMetadata;
 use metadata::MetadataRecord;
-use model::{BrokerId, ErrorCode, MonotonicTime, TopicPartition};
+use model::{BrokerId, ErrorCode, MonotonicTime, Offset, TopicPartition};
 use std::fs::{self, File};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -213,7 +213,7 @@ fn however_many_wait_for_a_flush_others_find_a_thread_and_all_are_answered() {
     wait_until("every batch is in its log", || {
         let partitions = running.broker().logs.partitions.topic("topic").unwrap();
         let mut partitions = partitions.partitions().into_iter();
-        partitions.all(|one| one.offsets().log_end_offset == 1)
+        partitions.all(|one| one.offsets().log_end_offset == Offset(1))
     });
     // What blocks a thread elsewhere.
     for _ in 0..3 {

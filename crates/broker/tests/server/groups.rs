@@ -380,7 +380,7 @@ fn the_offsets_topic_is_compressed_as_configured() {
         assert_eq!(receive_sync(client).0, ErrorCode::None);
         let fetched = client.fetch("__consumer_offsets", 0, next_offset);
         let batches: Vec<_> = Batches::new(&fetched.records).map(Result::unwrap).collect();
-        next_offset = batches.last().unwrap().next_offset();
+        next_offset = batches.last().unwrap().next_offset().0;
         let codecs: BTreeSet<_> = batches
             .iter()
             .map(|one| one.compression().unwrap().name())

@@ -52,7 +52,7 @@ fn offset_index(path: &Path, file: LogFile, bytes: &[u8]) -> io::Result<RowsAndF
     let entries = offset_index_entries(bytes, file.offset);
     let rows = entries.iter().map(|entry| {
         Row::new()
-            .with("offset", entry.offset)
+            .with("offset", entry.offset.0)
             .with("position", entry.position)
     });
     let faults = offset_index_faults(bytes, file.offset, outline.as_ref());
@@ -65,7 +65,7 @@ fn time_index(path: &Path, file: LogFile, bytes: &[u8]) -> io::Result<RowsAndFau
     let rows = entries.iter().map(|entry| {
         Row::new()
             .with("timestamp", entry.timestamp_ms)
-            .with("offset", entry.offset)
+            .with("offset", entry.offset.0)
     });
     let faults = time_index_faults(bytes, file.offset, outline.as_ref());
     Ok((rows.collect(), faults))
@@ -76,9 +76,9 @@ fn transaction_index(bytes: &[u8]) -> RowsAndFaults {
     let rows = entries.iter().map(|entry| {
         Row::new()
             .with("producerId", entry.producer_id.0)
-            .with("firstOffset", entry.first_offset)
-            .with("lastOffset", entry.last_offset)
-            .with("lastStableOffset", entry.last_stable_offset)
+            .with("firstOffset", entry.first_offset.0)
+            .with("lastOffset", entry.last_offset.0)
+            .with("lastStableOffset", entry.last_stable_offset.0)
     });
     (rows.collect(), transaction_index_faults(bytes))
 }
@@ -94,10 +94,16 @@ fn snapshot(file: LogFile, bytes: &[u8]) -> RowsAndFaults {
             .with("producerId", producer_id.0)
             .with("producerEpoch", entry.producer_epoch().0)
             .with("coordinatorEpoch", entry.coordinator_epoch())
-            .with("currentTxnFirstOffset", entry.transaction_first_offset())
+            .with(
+                "currentTxnFirstOffset",
+                entry.transaction_first_offset().map(|offset| offset.0),
+            )
             .with("lastTimestamp", entry.last_timestamp_ms())
             .with("lastSequence", entry.last_sequence())
-            .with("lastOffset", last_offset.map_or(Cell::Missing, Cell::from))
+            .with(
+                "lastOffset",
+                last_offset.map_or(Cell::Missing, |offset| Cell::from(offset.0)),
+            )
     });
     (rows.collect(), Vec::new())
 }

@@ -231,6 +231,7 @@ fn constant(name: &str) -> String {
 mod tests {
     use super::*;
     use metadata::{MetadataRecord, MetadataVersion, ScramCredential, ScramKey};
+    use model::Offset;
 
     #[test]
     fn records_have_the_names_of_their_schemas() {
@@ -255,7 +256,7 @@ mod tests {
             value: Some(&value),
             attributes: 0,
             timestamp: 5,
-            offset: 0,
+            offset: Offset(0),
             headers: record::Headers::default(),
         };
         let row = payload_of(Row::new(), false, &record, Payload::Offsets);

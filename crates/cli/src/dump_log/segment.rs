@@ -3,6 +3,7 @@
 use super::payload::{payload_of, text};
 use super::{Payload, Shown};
 use crate::output::{Cell, Output, Row};
+use model::Offset;
 use record::{Decompressor, Record, RecordBatch, TimestampType};
 use std::fs::File;
 use std::io::{self, BufReader, Write};
@@ -44,7 +45,7 @@ pub(super) fn dump<W: Write>(
             output.row(&batch_row(&batch, position))?;
         }
         let records = batch.records(&mut decompressor, &mut scratch, DECOMPRESSED_BYTES_MAX);
-        let mut faults = batch_faults(&batch, next_offset);
+        let mut faults = batch_faults(&batch, Offset(next_offset));
         match records {
             Err(error) => faults.push(error.to_string()),
             Ok(records) => {
@@ -63,7 +64,7 @@ pub(super) fn dump<W: Write>(
             output.row(&fault_row(path, position, fault))?;
         }
         fault_count += faults.len();
-        next_offset = batch.next_offset();
+        next_offset = batch.next_offset().0;
     }
 }
 
@@ -82,8 +83,8 @@ fn batch_row(batch: &RecordBatch<'_>, position: u64) -> Row {
         TimestampType::LogAppendTime => "LogAppendTime",
     };
     Row::new()
-        .with("baseOffset", batch.base_offset())
-        .with("lastOffset", batch.last_offset())
+        .with("baseOffset", batch.base_offset().0)
+        .with("lastOffset", batch.last_offset().0)
         .with("count", batch.record_count())
         .with("baseSequence", batch.base_sequence())
         .with("lastSequence", batch.last_sequence())
@@ -119,7 +120,7 @@ fn record_row(batch: &RecordBatch<'_>, record: &Record<'_>, payload: Payload) ->
         })
         .collect();
     let row = Row::new()
-        .with("offset", record.offset)
+        .with("offset", record.offset.0)
         .with("timestamp", record.timestamp)
         .with("keySize", size(record.key))
         .with("valueSize", size(record.value))

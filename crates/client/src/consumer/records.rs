@@ -3,7 +3,7 @@
 use super::fetcher::{BATCH_BYTES_MAX, Delivery, decoded_records};
 use crate::Error;
 use bytes::Bytes;
-use model::TopicPartition;
+use model::{Offset, TopicPartition};
 use parking_lot::Mutex;
 use record::{
     Compression, Decompressor, Header, Headers, Record, RecordBatch, ResumePoint, TimestampType,
@@ -165,8 +165,8 @@ impl Records {
             let next = records.next();
             open.start = Some(records.resume_point());
             match next {
-                Some(Ok(record)) if record.offset < open.delivery.from_offset => {}
-                Some(Ok(record)) if record.offset < open.delivery.end_offset => break at,
+                Some(Ok(record)) if record.offset < Offset(open.delivery.from_offset) => {}
+                Some(Ok(record)) if record.offset < Offset(open.delivery.end_offset) => break at,
                 Some(Err(error)) => {
                     let error = invalid(&open.delivery, &error);
                     self.open = None;
@@ -198,10 +198,10 @@ impl Records {
             let bytes = open.delivery.decoded.as_deref().or(scratch);
             for record in decoded_records(&batch, bytes, open.start) {
                 let record = record.map_err(|error| invalid(&open.delivery, &error))?;
-                if record.offset >= open.delivery.end_offset {
+                if record.offset >= Offset(open.delivery.end_offset) {
                     break;
                 }
-                if record.offset >= open.delivery.from_offset {
+                if record.offset >= Offset(open.delivery.from_offset) {
                     visit(view(&open.delivery, &batch, record));
                 }
             }
@@ -241,7 +241,7 @@ impl Records {
         let bytes = is_decoded.then_some(&*memory);
         for record in decoded_records(&batch, bytes, open.start) {
             let record = record.map_err(|error| invalid(delivery, &error))?;
-            if (delivery.from_offset..delivery.end_offset).contains(&record.offset) {
+            if (delivery.from_offset..delivery.end_offset).contains(&record.offset.0) {
                 // What is not decoded is a slice of the batch's own bytes.
                 owned.push(share(delivery, &batch, &record, &memory));
             }
@@ -301,7 +301,7 @@ fn view<'a>(
     ConsumerRecord {
         topic: &delivery.name.topic,
         partition: delivery.name.partition,
-        offset: record.offset,
+        offset: record.offset.0,
         timestamp_ms: record.timestamp,
         timestamp_type: batch.timestamp_type(),
         leader_epoch: batch.partition_leader_epoch().0,
@@ -321,7 +321,7 @@ fn share(
     let header = |header: Header<'_>| (header.key_text().into_owned(), header.value.map(slice));
     OwnedRecord {
         partition: delivery.name.clone(),
-        offset: record.offset,
+        offset: record.offset.0,
         timestamp_ms: record.timestamp,
         timestamp_type: batch.timestamp_type(),
         leader_epoch: batch.partition_leader_epoch().0,

@@ -9,7 +9,7 @@ use coordinator::group::{
     RecordOrigin, SyncAssignment, SyncGroup,
 };
 use coordinator::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
-use model::{ErrorCode, LeaderEpoch, Message as _, Now, ProducerId, TopicPartition, Uuid};
+use model::{ErrorCode, LeaderEpoch, Message as _, Now, Offset, ProducerId, TopicPartition, Uuid};
 use std::collections::BTreeMap;
 use tokio::sync::oneshot;
 use wire::ApiKey;
@@ -111,7 +111,7 @@ impl Groups {
     fn append(&mut self, records: Vec<CoordinatorRecord>) {
         for record in records {
             let origin = RecordOrigin {
-                offset: self.log_end_offset,
+                offset: Offset(self.log_end_offset),
                 producer_id: ProducerId::NONE,
             };
             self.log_end_offset += 1;
@@ -259,7 +259,7 @@ impl Groups {
                     .iter()
                     .map(|one| OffsetCommitPartition {
                         index: one.partition_index,
-                        offset: one.committed_offset,
+                        offset: Offset(one.committed_offset),
                         leader_epoch: LeaderEpoch(one.committed_leader_epoch),
                         metadata: one.committed_metadata,
                     })
@@ -315,7 +315,7 @@ impl Groups {
         let topics = commit.topics.iter();
         let offsets: BTreeMap<TopicPartition, i64> = topics
             .flat_map(|topic| topic.partitions.iter().map(move |one| (topic.name, one)))
-            .map(|(name, one)| (TopicPartition::new(name, one.index), one.offset))
+            .map(|(name, one)| (TopicPartition::new(name, one.index), one.offset.0))
             .collect();
         self.note_trespass(commit.member_id, &offsets);
         self.committed.extend(offsets.clone());
@@ -355,7 +355,7 @@ impl Groups {
                 .iter()
                 .map(|one| OffsetFetchResponsePartitions {
                     partition_index: one.index,
-                    committed_offset: one.offset,
+                    committed_offset: one.offset.0,
                     committed_leader_epoch: one.leader_epoch.0,
                     metadata: Some(&one.metadata),
                     error_code: one.error.code(),

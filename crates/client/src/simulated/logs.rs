@@ -4,7 +4,7 @@ use super::cluster::{Call, Outcome};
 use super::network::HOST;
 use super::transactions::Transactions;
 use metadata::{MetadataImage, MetadataRecord};
-use model::{BrokerId, ErrorCode, LeaderEpoch, Uuid};
+use model::{BrokerId, ErrorCode, LeaderEpoch, Offset, Uuid};
 use record::{Decompressor, RecordBatch, RecordBatchMut};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -171,7 +171,7 @@ impl Log {
         }
         let mut bytes = bytes.to_vec();
         let (mut batch, _) = RecordBatchMut::parse(&mut bytes).expect("a batch");
-        batch.set_base_offset(base);
+        batch.set_base_offset(Offset(base));
         batch.set_partition_leader_epoch(LeaderEpoch(self.epoch));
         self.batches.push(Stored {
             end: base + i64::from(count),
@@ -218,7 +218,7 @@ impl Logs {
                 image.replay(&record).expect("a new partition");
             }
         }
-        image.provenance.last_offset = self.version();
+        image.provenance.last_offset = Offset(self.version());
         image
     }
 

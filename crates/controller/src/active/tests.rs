@@ -11,7 +11,7 @@ use crate::alter_configs::{AlterOptions, AlteredResource, ConfigChange, ConfigOp
 use crate::create_topics::NewTopic;
 use crate::requests::{AlterConfigs, CreateTopics, Request as _};
 use crate::test_cluster::TestCluster;
-use model::{BrokerId, ErrorCode};
+use model::{BrokerId, ErrorCode, Offset};
 
 const NOW: MonotonicTime = MonotonicTime::from_ms(0);
 
@@ -19,7 +19,7 @@ const NOW: MonotonicTime = MonotonicTime::from_ms(0);
 struct Script {
     cluster: TestCluster,
     controller: ActiveController<&'static str>,
-    end_offset: i64,
+    end_offset: Offset,
     proposal: Option<Proposal>,
 }
 
@@ -28,9 +28,9 @@ impl Script {
         let cluster = TestCluster::new(&[]).with_brokers(&[BrokerId(1)]);
         let image = Arc::new(cluster.image.clone());
         Self {
-            controller: ActiveController::new(image, 1, 10, &cluster.context(), NOW),
+            controller: ActiveController::new(image, 1, Offset(10), &cluster.context(), NOW),
             cluster,
-            end_offset: 10,
+            end_offset: Offset(10),
             proposal: None,
         }
     }
@@ -71,7 +71,7 @@ impl Script {
         now: MonotonicTime,
     ) -> bool {
         let context = ControllerContext::new(&self.cluster.config);
-        let mut drawn = self.end_offset as u128;
+        let mut drawn = self.end_offset.0 as u128;
         let mut random = || {
             drawn += 1 << 70;
             drawn.to_be_bytes()
@@ -93,7 +93,7 @@ impl Script {
     }
 
     /// Who is answered, and how, when all before this is committed.
-    fn committed(&mut self, high_watermark: i64) -> Vec<(&'static str, ErrorCode)> {
+    fn committed(&mut self, high_watermark: Offset) -> Vec<(&'static str, ErrorCode)> {
         let answers = self.controller.committed(high_watermark).into_iter();
         let code = |response| {
             let results = CreateTopics::response_of(response).expect("of its kind");
@@ -155,7 +155,7 @@ fn what_is_refused_was_never_decided() {
     let mut script = Script::new();
     assert!(script.create("refused", "t"));
     assert_eq!(script.controller.refused(), Some("refused"));
-    assert_eq!(script.committed(10), []);
+    assert_eq!(script.committed(Offset(10)), []);
     assert!(script.create("again", "t"), "there is no such topic");
     script.accept();
     assert_eq!(
@@ -180,7 +180,7 @@ fn a_task_waits_for_a_moment_when_the_log_has_not_taken_records() {
     assert!(script.create("lost", "t"));
     let before = Arc::new(script.cluster.image.clone());
     script.accept();
-    let lost = script.controller.reverted(before, 1, 10, due);
+    let lost = script.controller.reverted(before, 1, Offset(10), due);
     assert_eq!(lost, ["lost"]);
     assert_eq!(script.controller.next_task(), Some(due.plus_ms(1_000)));
 }
@@ -196,11 +196,11 @@ fn what_the_log_has_lost_of_brokers_and_levels_has_never_been() {
     }]);
     let after = Arc::new(script.cluster.image.clone());
     let controller = &mut script.controller;
-    controller.appended(after.clone(), 2, 11);
-    assert_eq!(controller.reverted(before, 1, 10, NOW), [""; 0]);
+    controller.appended(after.clone(), 2, Offset(11));
+    assert_eq!(controller.reverted(before, 1, Offset(10), NOW), [""; 0]);
     assert_eq!(controller.kraft_version, 1);
-    controller.appended(after, 1, 11);
-    controller.committed(11);
+    controller.appended(after, 1, Offset(11));
+    controller.committed(Offset(11));
     assert_eq!(controller.take_transitions().len(), 1, "once, not twice");
 }
 

@@ -10,7 +10,7 @@ use crate::requests::{CreateTopics, RegisterBroker, UnfenceBroker, UnregisterBro
 use crate::test_cluster::TestCluster;
 use crate::update_features::{FeatureUpdate, UpgradeType};
 use crate::{UpdateFeatures, broker_features};
-use model::{BrokerEpoch, BrokerId, ErrorCode, Uuid};
+use model::{BrokerEpoch, BrokerId, ErrorCode, Offset, Uuid};
 use storage::sim::SimDisk;
 
 const BROKER: BrokerId = BrokerId(1);
@@ -145,7 +145,7 @@ fn heartbeat(broker_id: BrokerId, broker_epoch: BrokerEpoch) -> BrokerHeartbeat 
     BrokerHeartbeat {
         broker_id,
         broker_epoch,
-        metadata_offset: i64::MAX,
+        metadata_offset: Offset::MAX,
         wants_fence: false,
         wants_shut_down: false,
         offline_directories: Vec::new(),

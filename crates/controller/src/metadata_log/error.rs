@@ -1,7 +1,7 @@
 //! Why the metadata log cannot be opened or written.
 
 use metadata::{BatchContentError, ReplayError, SnapshotError, SnapshotId};
-use model::{BrokerId, Uuid};
+use model::{BrokerId, Offset, Uuid};
 use std::path::PathBuf;
 use storage::{FileError, StorageError};
 
@@ -155,7 +155,7 @@ pub enum OpenMetadataLogError {
     #[error("metadata log, offset {offset}: {error}")]
     Replay {
         /// The offset of the record's batch.
-        offset: i64,
+        offset: Offset,
         /// What is wrong.
         error: ReplayError,
     },

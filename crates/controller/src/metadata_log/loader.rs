@@ -5,6 +5,7 @@ use metadata::{
     MetadataImage, MetadataLoader, Provenance, read_metadata_records, read_quorum_records,
     read_snapshot,
 };
+use model::Offset;
 use raft::Committed;
 use record::{Batches, RecordBatch};
 
@@ -50,7 +51,7 @@ impl ImageLoader {
     fn replay_batch(
         &mut self,
         batch: &RecordBatch<'_>,
-        start_offset: i64,
+        start_offset: Offset,
     ) -> Result<(), OpenMetadataLogError> {
         let at = Provenance {
             last_offset: batch.last_offset(),

@@ -16,7 +16,7 @@ use super::snapshot_job::SnapshotJob;
 use crate::metadata_change::MetadataChange;
 use config::server::MetadataLogConfig;
 use metadata::{MetadataDelta, MetadataImage, Voter};
-use model::{BrokerId, MonotonicTime, Now};
+use model::{BrokerId, MonotonicTime, Now, Offset};
 use raft::{
     Answer, LeaderAndEpoch, QuorumMembership, Replica, ReplicaOptions, Request, Role, Timeouts,
     WrittenSnapshot,
@@ -178,7 +178,7 @@ impl<D: Disk> ObservedMetadataLog<D> {
 
     /// The next snapshot, if one is due; its outcome goes to [`Self::complete_snapshot`].
     pub fn snapshot_due(&mut self, now_ms: i64) -> Option<SnapshotJob<D>> {
-        let is_empty = self.image.provenance.last_offset < 0;
+        let is_empty = self.image.provenance.last_offset < Offset::ZERO;
         if is_empty || !self.replica.is_snapshot_due(now_ms) {
             return None;
         }

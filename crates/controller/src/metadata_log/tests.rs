@@ -9,7 +9,7 @@ use metadata::{
     ConfigResource, MetadataVersion, Partition, SnapshotId, VoterEndpoint, metadata_batch,
     read_snapshot,
 };
-use model::{BrokerEpoch, Now, Uuid};
+use model::{BrokerEpoch, Now, Offset, Uuid};
 use proptest::prelude::*;
 use raft::{AppendError, OpenError, ReplicaKey};
 use std::collections::BTreeMap;
@@ -252,8 +252,11 @@ fn a_new_cluster_begins_with_its_features() {
         Some("2")
     );
     // Leader change, version and voters; begin, two features, one setting, end.
-    assert_eq!((log.end_offset(), log.leader_epoch()), (8, LeaderEpoch(1)));
-    assert_eq!(image.provenance.last_offset, 7);
+    assert_eq!(
+        (log.end_offset(), log.leader_epoch()),
+        (Offset(8), LeaderEpoch(1))
+    );
+    assert_eq!(image.provenance.last_offset, Offset(7));
     assert_eq!(
         text(&disk, "/a/__cluster_metadata-0/quorum-state"),
         format!(
@@ -262,7 +265,10 @@ fn a_new_cluster_begins_with_its_features() {
         )
     );
     let quorum = log.describe_quorum(Now::at_ms(5));
-    assert_eq!((quorum.high_watermark, quorum.kraft_version), (8, 1));
+    assert_eq!(
+        (quorum.high_watermark, quorum.kraft_version),
+        (Offset(8), 1)
+    );
     assert_eq!(quorum.voters[0].directory_id, directory_id(1));
 }
 
@@ -271,7 +277,7 @@ fn each_start_leads_a_new_epoch_of_the_same_metadata() {
     let disk = new_disk();
     let mut log = open(&disk).expect("new");
     let appended = log.append(&topic(1, 2), 2_000).expect("fits");
-    assert_eq!(appended.last_offset, 10);
+    assert_eq!(appended.last_offset, Offset(10));
     assert_eq!(appended.delta.partitions().count(), 2);
     let before = content(log.image());
     log.close(3_000).expect("works");
@@ -279,7 +285,7 @@ fn each_start_leads_a_new_epoch_of_the_same_metadata() {
         let log = open(&disk).expect("there");
         assert_eq!(log.leader_epoch(), LeaderEpoch(epoch));
         assert_eq!(content(log.image()), before);
-        assert_eq!(log.end_offset(), 10 + i64::from(epoch));
+        assert_eq!(log.end_offset(), Offset(10 + i64::from(epoch)));
     }
 }
 
@@ -679,7 +685,7 @@ fn only_who_was_a_node_of_the_cluster_is_told_as_an_observer() {
             leader_epoch: log.leader_epoch(),
             fetch_offset: log.end_offset(),
             last_fetched_epoch: log.leader_epoch(),
-            high_watermark: i64::MAX,
+            high_watermark: Offset::MAX,
             max_wait_ms: 0,
             max_bytes: 1,
         };

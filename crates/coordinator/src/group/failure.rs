@@ -6,7 +6,7 @@ use super::records;
 use super::shard::{GroupShard, Outcome};
 use crate::group_response::{JoinGroupResponse, SyncGroupResponse};
 use crate::{CoordinatorRecord, Decision, GroupResponse, Token};
-use model::{ErrorCode, Now};
+use model::{ErrorCode, Now, Offset};
 use std::collections::BTreeSet;
 
 impl GroupShard {
@@ -68,10 +68,12 @@ impl GroupShard {
 fn classic_groups(records: &[CoordinatorRecord]) -> BTreeSet<&str> {
     records
         .iter()
-        .filter_map(|record| match GroupRecord::parse(0, &record.key, None) {
-            Ok(GroupRecord::Classic { group_id, .. }) => Some(group_id),
-            _ => None,
-        })
+        .filter_map(
+            |record| match GroupRecord::parse(Offset::ZERO, &record.key, None) {
+                Ok(GroupRecord::Classic { group_id, .. }) => Some(group_id),
+                _ => None,
+            },
+        )
         .collect()
 }
 
@@ -79,7 +81,7 @@ fn classic_groups(records: &[CoordinatorRecord]) -> BTreeSet<&str> {
 fn groups_of_other_type(records: &[CoordinatorRecord]) -> BTreeSet<&str> {
     let groups = records.iter().filter_map(|record| {
         let has_value = record.value.is_some();
-        match GroupRecord::parse(0, &record.key, None) {
+        match GroupRecord::parse(Offset::ZERO, &record.key, None) {
             Ok(GroupRecord::Consumer { group_id, .. }) => Some(group_id),
             Ok(GroupRecord::Classic { group_id, .. }) if !has_value => Some(group_id),
             _ => None,

@@ -3,7 +3,7 @@
 use super::consumer::TopicPattern;
 use super::subscription::{read_subscription, subscribed_topics};
 use super::{GroupConfig, GroupShard, JoinGroup, JoinProtocol, ListGroups, RecordOrigin};
-use model::{Now, ProducerId, Reader};
+use model::{Now, Offset, ProducerId, Reader};
 use std::collections::BTreeSet;
 
 /// Replays a list of records, each a key and a value with a byte for its length; a length of 255
@@ -15,7 +15,7 @@ pub fn fuzz_replay(bytes: &[u8]) {
     while let Some((key, value)) = next_record(&mut reader) {
         let producer_id = if key.len() % 3 == 2 { 1 } else { -1 };
         let origin = RecordOrigin {
-            offset,
+            offset: Offset(offset),
             producer_id: ProducerId(producer_id),
         };
         // A damaged record is an error, which is as good as none here.

@@ -7,7 +7,7 @@ use super::records::{parse_group, parse_offset};
 use crate::messages::{
     GroupMetadataKey, GroupMetadataValue, LegacyOffsetCommitKey, OffsetCommitKey,
 };
-use model::{Message, Reader};
+use model::{Message, Offset, Reader};
 
 /// A record of the log, as far as the coordinator knows its type.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub(super) struct StoredGroup<'a> {
 impl<'a> GroupRecord<'a> {
     /// Reads a record that stands at `record_offset` of the log.
     pub(super) fn parse(
-        record_offset: i64,
+        record_offset: Offset,
         key: &'a [u8],
         value: Option<&'a [u8]>,
     ) -> Result<Self, ReplayError> {

@@ -3,14 +3,14 @@
 //! This is replicated state: it changes when records are replayed and at no other time.
 
 use crate::small_map::SmallMap;
-use model::{LeaderEpoch, ProducerId, Uuid};
+use model::{LeaderEpoch, Offset, ProducerId, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// An offset that a group has committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CommittedOffset {
-    pub(super) offset: i64,
+    pub(super) offset: Offset,
     /// -1 when it is not known.
     pub(super) leader_epoch: LeaderEpoch,
     pub(super) metadata: Arc<str>,
@@ -20,7 +20,7 @@ pub(super) struct CommittedOffset {
     /// Zero when it is not known.
     pub(super) topic_id: Uuid,
     /// Where its record stands in the log.
-    pub(super) record_offset: i64,
+    pub(super) record_offset: Offset,
 }
 
 /// A value for each of some partitions.

@@ -12,7 +12,7 @@ use super::request::{
 use super::shard::{GroupShard, Outcome};
 use crate::Decision;
 use crate::messages::OffsetCommitValue;
-use model::{ErrorCode, LeaderEpoch, Now, Uuid};
+use model::{ErrorCode, LeaderEpoch, Now, Offset, Uuid};
 use std::sync::Arc;
 
 /// Who commits offsets.
@@ -134,7 +134,7 @@ impl GroupShard {
                 return ErrorCode::OffsetMetadataTooLarge;
             }
             let value = OffsetCommitValue {
-                offset: partition.offset,
+                offset: partition.offset.0,
                 leader_epoch: partition.leader_epoch.0,
                 metadata,
                 commit_timestamp: now.wall_ms,
@@ -337,7 +337,7 @@ fn fetched_offset(index: i32, offset: Option<&CommittedOffset>) -> FetchedOffset
     FetchedOffset {
         index,
         error: ErrorCode::None,
-        offset: offset.map_or(-1, |offset| offset.offset),
+        offset: offset.map_or(Offset::NONE, |offset| offset.offset),
         leader_epoch: offset.map_or(LeaderEpoch::NONE, |offset| offset.leader_epoch),
         metadata: offset.map_or_else(|| Arc::from(""), |offset| Arc::clone(&offset.metadata)),
     }

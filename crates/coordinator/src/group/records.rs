@@ -11,7 +11,7 @@ use crate::messages::{
     GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue,
     group_metadata_value::MemberMetadata,
 };
-use model::{DecodeError, LeaderEpoch, Message, Reader};
+use model::{DecodeError, LeaderEpoch, Message, Offset, Reader};
 use std::sync::Arc;
 
 /// The version of offsets without a time of expiry.
@@ -23,14 +23,14 @@ const GROUP_VERSION: i16 = 3;
 
 /// Reads the value of an offset whose record stands at `record_offset` of the log.
 pub(super) fn parse_offset(
-    record_offset: i64,
+    record_offset: Offset,
     value: &[u8],
 ) -> Result<CommittedOffset, DecodeError> {
     let mut reader = Reader::new(value);
     let version = reader.i16()?;
     let value = OffsetCommitValue::read(&mut reader, version)?;
     Ok(CommittedOffset {
-        offset: value.offset,
+        offset: Offset(value.offset),
         leader_epoch: LeaderEpoch(value.leader_epoch),
         metadata: match value.metadata {
             // Most have none, which takes no memory.

@@ -3,7 +3,7 @@
 //! Requests borrow from the frame they came in. A field that an older version of an API lacks has
 //! the value that its doc gives; handlers fill it in.
 
-use model::{ErrorCode, LeaderEpoch, Uuid};
+use model::{ErrorCode, LeaderEpoch, Offset, Uuid};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -142,7 +142,7 @@ pub struct OffsetCommitPartition<'a> {
     /// The partition.
     pub index: i32,
     /// The next offset to consume.
-    pub offset: i64,
+    pub offset: Offset,
     /// Of the last record consumed; -1 when it is not known.
     pub leader_epoch: LeaderEpoch,
     /// Whatever the consumer notes with it.
@@ -212,7 +212,7 @@ pub struct FetchedOffset {
     /// `None`, or `UnstableOffsetCommit`.
     pub error: ErrorCode,
     /// -1 when there is none.
-    pub offset: i64,
+    pub offset: Offset,
     /// -1 when it is not known.
     pub leader_epoch: LeaderEpoch,
     /// Empty when there is none.

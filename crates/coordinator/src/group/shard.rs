@@ -21,7 +21,7 @@ use super::records;
 use super::timers::{Timer, Timers};
 use crate::group_response::{JoinGroupResponse, SyncGroupResponse};
 use crate::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
-use model::{ErrorCode, MonotonicTime, Now, ProducerId, RetentionClock};
+use model::{ErrorCode, MonotonicTime, Now, Offset, ProducerId, RetentionClock};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordOrigin {
     /// The record's offset.
-    pub offset: i64,
+    pub offset: Offset,
     /// The producer of a transactional batch; -1 for any other batch.
     pub producer_id: ProducerId,
 }

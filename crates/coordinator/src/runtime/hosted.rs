@@ -4,7 +4,7 @@ use super::log::batch_of;
 use super::{AppendedBatch, CoordinatorLog, TransactionMarker, TransactionalWriter, append_error};
 use crate::group::RecordOrigin;
 use crate::{CoordinatorRecord, Decision, Reply, Token};
-use model::{ErrorCode, MonotonicTime, Now, ProducerId};
+use model::{ErrorCode, MonotonicTime, Now, Offset, ProducerId};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A record that cannot be replayed.
@@ -86,7 +86,7 @@ pub struct HostedPartition<S: CoordinatorShard, L, W: Waiter<S>> {
     phase: Phase<S>,
     pub(super) parked: BTreeMap<Token, W>,
     /// All that the state has appended, or was loaded from, is below.
-    end_offset: i64,
+    end_offset: Offset,
     /// Answers that wait for the high watermark, in the order in which they were made.
     held: VecDeque<Held<W::Answer>>,
     /// Answers that may leave.
@@ -98,7 +98,7 @@ pub struct HostedPartition<S: CoordinatorShard, L, W: Waiter<S>> {
 #[derive(Debug)]
 struct Held<A> {
     /// What the high watermark has to reach.
-    end_offset: i64,
+    end_offset: Offset,
     since: MonotonicTime,
     answer: A,
 }
@@ -130,7 +130,7 @@ where
             log,
             phase: Phase::Loading,
             parked: BTreeMap::new(),
-            end_offset: 0,
+            end_offset: Offset::ZERO,
             held: VecDeque::new(),
             leaving: VecDeque::new(),
             is_flush_due: false,
@@ -144,7 +144,7 @@ where
 
     /// Serves `shard`, which has replayed all below `end_offset`; without one, refuses everybody. Does
     /// nothing unless the partition loads.
-    pub fn loaded(&mut self, shard: Option<(S, i64)>, now: Now) {
+    pub fn loaded(&mut self, shard: Option<(S, Offset)>, now: Now) {
         if !matches!(self.phase, Phase::Loading) {
             return;
         }
@@ -307,7 +307,7 @@ where
     }
 
     /// The offset that the high watermark has to reach for all answers to leave; `None` when none waits.
-    pub fn awaited_offset(&self) -> Option<i64> {
+    pub fn awaited_offset(&self) -> Option<Offset> {
         self.held.back().map(|held| held.end_offset)
     }
 
@@ -317,7 +317,7 @@ where
     }
 
     /// All that the state has appended, or was loaded from, is below this.
-    pub const fn end_offset(&self) -> i64 {
+    pub const fn end_offset(&self) -> Offset {
         self.end_offset
     }
 
@@ -445,7 +445,7 @@ where
             unreachable!("only an active shard appends")
         };
         let producer_id = writer.map_or(ProducerId::NONE, |writer| writer.producer_id);
-        for (offset, record) in (appended.base_offset..).zip(records) {
+        for (offset, record) in (appended.base_offset.0..).map(Offset).zip(records) {
             let origin = RecordOrigin {
                 offset,
                 producer_id,

@@ -2,7 +2,7 @@
 
 use super::{CoordinatorShard, Unreplayed};
 use crate::group::RecordOrigin;
-use model::{Now, ProducerId};
+use model::{Now, Offset, ProducerId};
 use record::{Batches, ControlRecord, Decompressor, RecordBatch, TransactionResult};
 use std::fmt;
 
@@ -18,19 +18,19 @@ pub trait LogReader {
     type Error: fmt::Display;
 
     /// The first offset and the one after the last.
-    fn bounds(&self) -> (i64, i64);
+    fn bounds(&self) -> (Offset, Offset);
 
     /// Whole batches from `offset` on, at least one.
     ///
     /// # Errors
     /// Why nothing was read.
-    fn read(&self, offset: i64, max_bytes: usize) -> Result<Vec<u8>, Self::Error>;
+    fn read(&self, offset: Offset, max_bytes: usize) -> Result<Vec<u8>, Self::Error>;
 
     /// A batch at this offset is damaged, and is left out.
-    fn note_damage(&self, offset: i64);
+    fn note_damage(&self, offset: Offset);
 
     /// A record is left out.
-    fn note_skipped(&self, offset: i64, reason: &str);
+    fn note_skipped(&self, offset: Offset, reason: &str);
 }
 
 /// What a coordinator finds in its log.
@@ -71,7 +71,7 @@ pub fn load_shard<S: CoordinatorShard, L: LogReader>(
     mut shard: S,
     log: &L,
     now: Now,
-) -> Result<(S, i64), LoadError<L::Error>> {
+) -> Result<(S, Offset), LoadError<L::Error>> {
     let end_offset = replay_log(log, |entry| match entry {
         LogEntry::Record { origin, key, value } => match shard.replay(now, origin, key, value) {
             Ok(()) => Ok(()),
@@ -107,10 +107,10 @@ struct LoadBuffers {
 pub fn replay_log<L: LogReader>(
     log: &L,
     mut replay: impl FnMut(LogEntry<'_>) -> Result<(), String>,
-) -> Result<i64, LoadError<L::Error>> {
+) -> Result<Offset, LoadError<L::Error>> {
     let mut buffers = LoadBuffers::default();
     let (mut offset, end) = log.bounds();
-    let at = |offset: i64| {
+    let at = |offset: Offset| {
         move |error: String| LoadError::Content(format!("at offset {offset}: {error}"))
     };
     while offset < end {

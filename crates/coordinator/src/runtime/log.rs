@@ -1,7 +1,7 @@
 //! What a hosted partition asks of its log, and the batches that it appends.
 
 use crate::CoordinatorRecord;
-use model::{ErrorCode, ProducerEpoch, ProducerId};
+use model::{ErrorCode, Offset, ProducerEpoch, ProducerId};
 use record::{BatchBuilder, BatchHeader, Codec, ValidatedBatch};
 
 /// The log of a hosted partition.
@@ -38,16 +38,16 @@ pub trait CoordinatorLog {
     ) -> Result<AppendedBatch, ErrorCode>;
 
     /// Records below are never taken back.
-    fn high_watermark(&self) -> i64;
+    fn high_watermark(&self) -> Offset;
 }
 
 /// Where a batch stands in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AppendedBatch {
     /// The offset of the first record.
-    pub base_offset: i64,
+    pub base_offset: Offset,
     /// The offset after the last record.
-    pub end_offset: i64,
+    pub end_offset: Offset,
     /// Whether the high watermark waits for the log to be flushed.
     pub is_flush_due: bool,
 }

@@ -8,7 +8,7 @@ use super::{
     Waiter,
 };
 use expect_test::{Expect, expect};
-use model::{ErrorCode, MonotonicTime, Now, ProducerEpoch, ProducerId};
+use model::{ErrorCode, MonotonicTime, Now, Offset, ProducerEpoch, ProducerId};
 use record::{Batches, Codec, Compression, ValidatedBatch};
 
 mod loading;
@@ -26,8 +26,8 @@ const NOW: Now = Now {
 /// A log in memory.
 #[derive(Debug, Default)]
 struct Memory {
-    end_offset: i64,
-    high_watermark: i64,
+    end_offset: Offset,
+    high_watermark: Offset,
     /// So many batches are taken before the next one is refused.
     takes: Option<usize>,
     /// The high watermark is the log's end with each batch.
@@ -91,7 +91,7 @@ impl CoordinatorLog for Memory {
         self.take(batch)
     }
 
-    fn high_watermark(&self) -> i64 {
+    fn high_watermark(&self) -> Offset {
         self.high_watermark
     }
 }

@@ -5,7 +5,7 @@ use metadata::{
     QuorumRecord, QuorumState, Snapshot, SnapshotId, read_bootstrap_snapshot,
     read_metadata_records, read_quorum_records, read_snapshot, write_snapshot,
 };
-use model::{BrokerId, LeaderEpoch, ProducerId};
+use model::{BrokerId, LeaderEpoch, Offset, ProducerId};
 use record::{Batches, Decompressor};
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ fn replay(path: &str, end_offset: i64) -> (MetadataImage, Vec<QuorumRecord>) {
     let mut quorum = Vec::new();
     for batch in Batches::new(&bytes) {
         let batch = batch.expect("a batch of Kafka");
-        if batch.base_offset() >= end_offset {
+        if batch.base_offset() >= Offset(end_offset) {
             break;
         }
         let at = Provenance {
@@ -71,7 +71,7 @@ fn the_log_up_to_a_snapshot_says_what_the_snapshot_says() {
             if id == SnapshotId::BOOTSTRAP {
                 continue;
             }
-            let (image, _) = replay(&format!("{folder}/{LOG}"), id.end_offset);
+            let (image, _) = replay(&format!("{folder}/{LOG}"), id.end_offset.0);
             assert_eq!(snapshot(folder, id).content, image, "{folder} {id}");
         }
     }

@@ -8,7 +8,7 @@ use metadata::{
     ScramCredential, ScramKey, SnapshotId, SnapshotQuorum, VersionRange, metadata_batch,
     read_metadata_records, read_snapshot, write_snapshot,
 };
-use model::{BrokerEpoch, BrokerId, LeaderEpoch, ProducerId, Uuid};
+use model::{BrokerEpoch, BrokerId, LeaderEpoch, Offset, ProducerId, Uuid};
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;
 use proptest::prelude::*;
@@ -241,30 +241,30 @@ proptest! {
     #[test]
     fn an_image_survives_its_snapshot(history in history()) {
         let mut image = image_of(&history);
-        image.provenance = Provenance { last_offset: 99, last_epoch: LeaderEpoch(3), last_timestamp_ms: 7 };
+        image.provenance = Provenance { last_offset: Offset(99), last_epoch: LeaderEpoch(3), last_timestamp_ms: 7 };
         let mut bytes = Vec::new();
         write_snapshot(&image, &SnapshotQuorum::default(), 8, &mut |batch| {
             bytes.extend_from_slice(batch);
             Ok::<(), ()>(())
         }).expect("the sink takes all");
-        let read = read_snapshot(&bytes, SnapshotId { end_offset: 100, epoch: LeaderEpoch(3) });
+        let read = read_snapshot(&bytes, SnapshotId { end_offset: Offset(100), epoch: LeaderEpoch(3) });
         prop_assert_eq!(read.map(|snapshot| snapshot.content), Ok(image));
         for cut in [bytes.len() - 1, bytes.len() / 2, 0] {
-            let id = SnapshotId { end_offset: 100, epoch: LeaderEpoch(3) };
+            let id = SnapshotId { end_offset: Offset(100), epoch: LeaderEpoch(3) };
             prop_assert!(read_snapshot(&bytes[..cut], id).is_err());
         }
     }
 
     #[test]
     fn records_survive_a_batch(history in history()) {
-        let place = BatchPlace { base_offset: 5, leader_epoch: LeaderEpoch(2), timestamp_ms: 9 };
+        let place = BatchPlace { base_offset: Offset(5), leader_epoch: LeaderEpoch(2), timestamp_ms: 9 };
         let bytes = metadata_batch(&history, MetadataVersion::MINIMUM, place);
         let (batch, rest) = RecordBatch::parse(&bytes).expect("one batch");
         prop_assert!(rest.is_empty());
-        prop_assert_eq!(batch.last_offset(), 5 + history.len() as i64 - 1);
+        prop_assert_eq!(batch.last_offset(), Offset(5) + history.len() as i64 - 1);
         let mut records = Vec::new();
         let read = read_metadata_records(&batch, |offset, record| {
-            assert_eq!(offset, 5 + records.len() as i64);
+            assert_eq!(offset, Offset(5 + records.len() as i64));
             records.push(record);
             Ok::<(), BatchContentError>(())
         });
@@ -277,7 +277,7 @@ proptest! {
         let mut loader = MetadataLoader::new(image_of(before));
         let untouched = loader.image().clone();
         let at = |offset: usize| Provenance {
-            last_offset: offset as i64, last_epoch: LeaderEpoch(1), last_timestamp_ms: 1,
+            last_offset: Offset(offset as i64), last_epoch: LeaderEpoch(1), last_timestamp_ms: 1,
         };
         loader.replay(&MetadataRecord::BeginTransaction { name: None }, at(0)).expect("begins");
         for (offset, record) in within.iter().enumerate() {
@@ -391,12 +391,12 @@ fn snapshot_ids_are_file_names() {
     };
     check(
         "00000000000000000000-0000000000.checkpoint",
-        0,
+        Offset(0),
         LeaderEpoch(0),
     );
     check(
         "00000000000000000064-0000000001.checkpoint",
-        64,
+        Offset(64),
         LeaderEpoch(1),
     );
     for name in [

@@ -2,7 +2,7 @@
 //! what the observer applies is what the leader has committed.
 
 use super::*;
-use model::ErrorCode;
+use model::{ErrorCode, Offset};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -145,7 +145,7 @@ impl World {
         if let Some((number, reply)) = self.ask(usize::from(u16::MAX)) {
             let content = match reply.content {
                 ReplyContent::Records(bytes, high_watermark) => {
-                    ReplyContent::Records(bytes, high_watermark.min(committed))
+                    ReplyContent::Records(bytes, high_watermark.min(committed.0))
                 }
                 content => content,
             };
@@ -268,7 +268,7 @@ impl World {
         let content = match &reply.content {
             ReplyContent::Records(bytes, high_watermark) => Content::Records {
                 bytes,
-                high_watermark: *high_watermark,
+                high_watermark: Offset(*high_watermark),
             },
             ReplyContent::Diverging(end) => Content::Diverging(*end),
             ReplyContent::SnapshotId(id) => Content::SnapshotId(*id),
@@ -300,9 +300,9 @@ impl World {
 
 fn content_of(answer: &FetchAnswer<storage::sim::SimFile>) -> ReplyContent {
     match &answer.content {
-        FetchContent::Nothing => ReplyContent::Records(Vec::new(), answer.high_watermark),
+        FetchContent::Nothing => ReplyContent::Records(Vec::new(), answer.high_watermark.0),
         FetchContent::Records(slice) => {
-            ReplyContent::Records(slice.to_vec().expect("there"), answer.high_watermark)
+            ReplyContent::Records(slice.to_vec().expect("there"), answer.high_watermark.0)
         }
         FetchContent::Diverging(end) => ReplyContent::Diverging(*end),
         FetchContent::SnapshotId(id) => ReplyContent::SnapshotId(*id),
@@ -312,7 +312,7 @@ fn content_of(answer: &FetchAnswer<storage::sim::SimFile>) -> ReplyContent {
 fn snapshot(replica: &mut Replica<SimDisk>, state: &mut State) {
     state.apply(replica);
     let id = state.id();
-    if id.end_offset > 0
+    if id.end_offset > Offset(0)
         && let Some(draft) = replica.begin_snapshot(id, 2_000)
     {
         let written = state.write(&draft);

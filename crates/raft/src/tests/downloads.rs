@@ -2,11 +2,11 @@
 
 use super::*;
 use metadata::{VersionRange, Voter};
-use model::LeaderEpoch;
+use model::{LeaderEpoch, Offset};
 use storage::leader_epochs::LeaderEpochEnd;
 
 const ID: SnapshotId = SnapshotId {
-    end_offset: 7,
+    end_offset: Offset(7),
     epoch: LeaderEpoch(5),
 };
 
@@ -48,7 +48,7 @@ fn follower(disk: &SimDisk, epoch: LeaderEpoch) -> Result<Replica<SimDisk>, Obse
     let mut replica = opened.map_err(|_| AppendError::Failed)?.replica;
     replica.handle_leader(leader(), Now::at_ms(1_000))?;
     let place = BatchPlace {
-        base_offset: 0,
+        base_offset: Offset(0),
         leader_epoch: epoch,
         timestamp_ms: 2_000,
     };
@@ -56,7 +56,7 @@ fn follower(disk: &SimDisk, epoch: LeaderEpoch) -> Result<Replica<SimDisk>, Obse
     let bytes = batch(place, &["a", "b", "c", "d", "e", "f", "g", "h"]);
     let records = Content::Records {
         bytes: &bytes,
-        high_watermark: 0,
+        high_watermark: Offset(0),
     };
     exchange(&mut replica, 2_000, records)?;
     Ok(replica)
@@ -71,7 +71,7 @@ fn download(disk: &SimDisk, epoch: LeaderEpoch) -> Result<Replica<SimDisk>, Obse
 
 /// Where a follower's next batch belongs.
 const NEXT: BatchPlace = BatchPlace {
-    base_offset: 8,
+    base_offset: Offset(8),
     leader_epoch: LeaderEpoch(9),
     timestamp_ms: 2_000,
 };
@@ -101,14 +101,14 @@ fn what_is_compressed_is_no_part_of_the_log() {
     for (now_ms, bytes) in [(3_000, batch(NEXT, &["x"])), (4_000, control)] {
         let records = Content::Records {
             bytes: &compressed(&bytes),
-            high_watermark: 9,
+            high_watermark: Offset(9),
         };
         let refused = exchange(&mut replica, now_ms, records);
         assert!(
             matches!(refused, Err(ObserverError::Records(_))),
             "{refused:?}"
         );
-        assert_eq!(replica.end_offset(), 8);
+        assert_eq!(replica.end_offset(), Offset(8));
     }
     exchange(&mut replica, 5_000, Content::SnapshotId(ID)).expect("begins");
     let snapshot = compressed(&snapshot_bytes(ID, &["x", "y"]));
@@ -117,7 +117,7 @@ fn what_is_compressed_is_no_part_of_the_log() {
         matches!(refused, Err(ObserverError::Snapshot { .. })),
         "{refused:?}"
     );
-    assert_eq!(replica.end_offset(), 8);
+    assert_eq!(replica.end_offset(), Offset(8));
 }
 
 /// Its leader has it whole. A control batch is read before it is written.
@@ -132,12 +132,12 @@ fn what_was_damaged_on_its_way_is_asked_for_again() {
         *last ^= u8::from(end_offset == 8);
         let records = Content::Records {
             bytes: &bytes,
-            high_watermark: 9,
+            high_watermark: Offset(9),
         };
         let taken = exchange(&mut replica, now_ms, records);
         let is_refused = matches!(taken, Err(ObserverError::Records(_)));
         assert_eq!(is_refused, end_offset == 8, "{taken:?}");
-        assert_eq!(replica.end_offset(), end_offset);
+        assert_eq!(replica.end_offset(), Offset(end_offset));
     }
 }
 
@@ -160,7 +160,10 @@ fn a_crash_leaves_the_log_or_the_snapshot_in_its_place() {
             let mut state = State::default();
             state.apply(&mut replica);
             match replica.newest_snapshot() {
-                None => assert_eq!((state.end_offset, replica.start_offset()), (0, 0)),
+                None => assert_eq!(
+                    (state.end_offset, replica.start_offset()),
+                    (Offset(0), Offset(0))
+                ),
                 Some(id) => {
                     assert_eq!(
                         (id, &state.values[..]),
@@ -170,14 +173,14 @@ fn a_crash_leaves_the_log_or_the_snapshot_in_its_place() {
                     let is_alike = epoch == ID.epoch;
                     let end_offset = replica.end_offset();
                     assert!(
-                        end_offset == 7 || is_alike && end_offset == 8,
+                        end_offset == Offset(7) || is_alike && end_offset == Offset(8),
                         "{end_offset}"
                     );
                 }
             }
             if epoch == LeaderEpoch(3) && replica.newest_snapshot().is_some() {
                 let opened = Replica::open(voter_disk, options(voter())).expect("whole");
-                assert_eq!(opened.replica.end_offset(), 7);
+                assert_eq!(opened.replica.end_offset(), Offset(7));
             }
         }
     }
@@ -198,7 +201,10 @@ fn what_is_no_whole_snapshot_is_not_taken() {
             matches!(refused, Err(ObserverError::Snapshot { .. })),
             "{refused:?}"
         );
-        assert_eq!((replica.newest_snapshot(), replica.end_offset()), (None, 8));
+        assert_eq!(
+            (replica.newest_snapshot(), replica.end_offset()),
+            (None, Offset(8))
+        );
         assert!(!files(&disk).iter().any(|name| name.ends_with(".part")));
     }
 }
@@ -214,7 +220,7 @@ fn a_download_leaves_no_older_snapshot() {
     let disk = new_disk();
     let mut replica = follower(&disk, LeaderEpoch(5)).expect("the disk works");
     let older = SnapshotId {
-        end_offset: 2,
+        end_offset: Offset(2),
         epoch: LeaderEpoch(5),
     };
     exchange(&mut replica, 3_000, Content::SnapshotId(older)).expect("asked for");
@@ -257,8 +263,11 @@ fn snapshot_of_voter(id: BrokerId) -> Vec<u8> {
         last_contained_log_timestamp_ms: 2_000,
     }];
     header.extend(voters(id));
-    let mut bytes = quorum_batch(&header, place(0));
-    bytes.extend(quorum_batch(&[QuorumRecord::SnapshotFooter], place(3)));
+    let mut bytes = quorum_batch(&header, place(Offset(0)));
+    bytes.extend(quorum_batch(
+        &[QuorumRecord::SnapshotFooter],
+        place(Offset(3)),
+    ));
     bytes
 }
 
@@ -281,11 +290,14 @@ fn voters_are_those_of_the_log_as_it_is() {
         leader_epoch,
         timestamp_ms: 2_000,
     };
-    let mut bytes = quorum_batch(&voters(BrokerId(4)), place(0, LeaderEpoch(3)));
-    bytes.extend(quorum_batch(&voters(BrokerId(5)), place(2, LeaderEpoch(5))));
+    let mut bytes = quorum_batch(&voters(BrokerId(4)), place(Offset(0), LeaderEpoch(3)));
+    bytes.extend(quorum_batch(
+        &voters(BrokerId(5)),
+        place(Offset(2), LeaderEpoch(5)),
+    ));
     let records = Content::Records {
         bytes: &bytes,
-        high_watermark: 2,
+        high_watermark: Offset(2),
     };
     exchange(&mut replica, 2_000, records).expect("in order");
     assert_eq!(voter_ids(&replica), [BrokerId(5)]);
@@ -293,12 +305,12 @@ fn voters_are_those_of_the_log_as_it_is() {
     assert_eq!(voter_ids(&opened.expect("whole").replica), [BrokerId(5)]);
     let end = LeaderEpochEnd {
         leader_epoch: LeaderEpoch(3),
-        end_offset: 2,
+        end_offset: Offset(2),
     };
     exchange(&mut replica, 2_000, Content::Diverging(end)).expect("it can be cut");
     assert_eq!(
         (voter_ids(&replica), replica.end_offset()),
-        (vec![BrokerId(4)], 2)
+        (vec![BrokerId(4)], Offset(2))
     );
     exchange(&mut replica, 2_000, Content::SnapshotId(ID)).expect("asked for");
     exchange(&mut replica, 2_000, piece(&snapshot_of_voter(BrokerId(6)))).expect("whole");
@@ -310,7 +322,7 @@ fn voters_are_those_of_the_log_as_it_is() {
 #[test]
 fn a_snapshot_in_the_place_of_the_log_brings_its_voters() {
     let older = SnapshotId {
-        end_offset: 2,
+        end_offset: Offset(2),
         epoch: LeaderEpoch(5),
     };
     let begin = |disk: &SimDisk| {
@@ -379,14 +391,17 @@ fn a_batch_that_a_snapshot_ends_within_is_not_cut() {
     let mut replica = opened.expect("whole").replica;
     let end = LeaderEpochEnd {
         leader_epoch: LeaderEpoch(5),
-        end_offset: 7,
+        end_offset: Offset(7),
     };
     let refused = exchange(&mut replica, 2_000, Content::Diverging(end));
     assert!(
         matches!(refused, Err(ObserverError::BelowHighWatermark { .. })),
         "{refused:?}"
     );
-    assert_eq!((replica.high_watermark(), replica.end_offset()), (7, 8));
+    assert_eq!(
+        (replica.high_watermark(), replica.end_offset()),
+        (Offset(7), Offset(8))
+    );
 }
 
 /// What one segment does not hold is written part after part, and only then is the next part looked at.
@@ -402,7 +417,7 @@ fn damage_in_an_answer_of_several_segments_is_fetched_again() {
     let mut bytes = Vec::new();
     for base_offset in 0..20 {
         let place = BatchPlace {
-            base_offset,
+            base_offset: Offset(base_offset),
             leader_epoch: LeaderEpoch(5),
             timestamp_ms: 2_000,
         };
@@ -413,7 +428,7 @@ fn damage_in_an_answer_of_several_segments_is_fetched_again() {
     damaged[last] ^= 1;
     let records = |bytes| Content::Records {
         bytes,
-        high_watermark: 20,
+        high_watermark: Offset(20),
     };
     let refused = exchange(&mut replica, 2_000, records(&damaged));
     assert!(

@@ -1,6 +1,7 @@
 //! What a disk that is full, fails or forgets, or a lack of file descriptors, does to a leader's log.
 
 use super::*;
+use model::Offset;
 
 fn flip(disk: &SimDisk, at: u64) -> Vec<u8> {
     let file = disk.open(Path::new(LOG), OpenMode::Write).expect("there");
@@ -178,7 +179,7 @@ fn a_large_batch_at_the_end_of_an_orderly_stop_is_no_damage() {
     let mut replica = opened.expect("whole").replica;
     while replica.next_committed().expect("whole").is_some() {}
     state.end_offset = replica.high_watermark();
-    assert_eq!(state.end_offset, 2);
+    assert_eq!(state.end_offset, Offset(2));
 }
 
 /// Which no crash leaves behind a leader that syncs each batch before the next; of an observer's log it
@@ -198,7 +199,7 @@ fn a_damaged_batch_before_a_whole_one_is_told_from_a_crash_by_who_has_written() 
         "{refused:?}"
     );
     let opened = Replica::open(disk, options(observer())).expect("it is cut");
-    assert_eq!(opened.replica.end_offset(), 1);
+    assert_eq!(opened.replica.end_offset(), Offset(1));
 }
 
 /// Of appends that share a flush, none is torn from the others by a crash.
@@ -213,10 +214,10 @@ fn appends_that_share_a_flush_are_one_batch() {
     replica.flush(2_000).expect("works");
     let bytes = disk.read(Path::new(LOG), 1 << 20).expect("there");
     assert_eq!(Batches::new(&bytes[before..]).count(), 1);
-    assert_eq!(values_of(&bytes[before..], 0), ["a", "b", "c"]);
+    assert_eq!(values_of(&bytes[before..], Offset(0)), ["a", "b", "c"]);
     state.apply(&mut replica);
     assert_eq!(state.values, ["a", "b", "c"]);
-    assert_eq!(state.end_offset, 4);
+    assert_eq!(state.end_offset, Offset(4));
 }
 
 /// Apache Kafka ends at a batch of the metadata log whose records differ in their timestamps.

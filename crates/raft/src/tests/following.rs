@@ -2,7 +2,7 @@
 //! what the quorum has committed.
 
 use super::*;
-use model::{ErrorCode, LeaderEpoch};
+use model::{ErrorCode, LeaderEpoch, Offset};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use storage::leader_epochs::LeaderEpochEnd;
@@ -90,16 +90,16 @@ impl Quorum {
 
     fn snapshot_id(&self) -> SnapshotId {
         SnapshotId {
-            end_offset: self.snapshot as i64,
+            end_offset: Offset(self.snapshot as i64),
             epoch: self.epoch_at(self.snapshot),
         }
     }
 
     /// What the leader knows as committed: nothing before it has committed in its own epoch.
-    fn known_high_watermark(&self) -> i64 {
+    fn known_high_watermark(&self) -> Offset {
         match self.epoch_at(self.committed) == self.epoch {
-            true => self.committed as i64,
-            false => -1,
+            true => Offset(self.committed as i64),
+            false => Offset::NONE,
         }
     }
 
@@ -113,7 +113,7 @@ impl Quorum {
                 fetch_offset,
                 last_fetched_epoch,
                 ..
-            } => self.fetched(fetch_offset as usize, last_fetched_epoch, bytes_max),
+            } => self.fetched(fetch_offset.0 as usize, last_fetched_epoch, bytes_max),
             Wanted::Snapshot { id, .. } if id != self.snapshot_id() => {
                 Reply::Error(ErrorCode::SnapshotNotFound)
             }
@@ -142,13 +142,13 @@ impl Quorum {
         if offset > 0 && (self.epoch_at(end) != last_epoch || end < offset) {
             return Reply::Diverging(LeaderEpochEnd {
                 leader_epoch: self.epoch_at(end),
-                end_offset: end as i64,
+                end_offset: Offset(end as i64),
             });
         }
         let mut bytes = Vec::new();
         for (at, (epoch, value)) in self.records.iter().enumerate().skip(offset) {
             let place = BatchPlace {
-                base_offset: at as i64,
+                base_offset: Offset(at as i64),
                 leader_epoch: *epoch,
                 timestamp_ms: 2_000,
             };
@@ -157,7 +157,7 @@ impl Quorum {
         // The last batch may be there in part, but one is there.
         let first = batch_length(&bytes);
         bytes.truncate(bytes_max.max(first));
-        Reply::Records(bytes, self.known_high_watermark())
+        Reply::Records(bytes, self.known_high_watermark().0)
     }
 }
 
@@ -175,7 +175,7 @@ struct World {
     /// An answer that has not come yet, with what its sender knew.
     late: Option<(u64, Reply, LeaderAndEpoch)>,
     /// The high watermark and the epoch are never below those of the same run before.
-    seen: (i64, LeaderEpoch),
+    seen: (Offset, LeaderEpoch),
 }
 
 fn observer_options() -> ReplicaOptions {
@@ -196,7 +196,7 @@ impl World {
             state: State::default(),
             now_ms: 1_000,
             late: None,
-            seen: (0, LeaderEpoch(0)),
+            seen: (Offset(0), LeaderEpoch(0)),
         }
     }
 
@@ -213,7 +213,7 @@ impl World {
             Step::Exchange { bytes, fate } => self.exchange(usize::from(*bytes), *fate),
             Step::OwnSnapshot => {
                 let id = self.state.id();
-                if id.end_offset > 0
+                if id.end_offset > Offset(0)
                     && let Some(draft) = self.replica.begin_snapshot(id, self.now_ms)
                 {
                     let written = self.state.write(&draft);
@@ -227,7 +227,7 @@ impl World {
                 let opened = Replica::open(self.disk.clone(), observer_options());
                 self.replica = opened.expect("a crash harms nothing").replica;
                 self.state = State::default();
-                self.seen = (0, epoch);
+                self.seen = (Offset(0), epoch);
             }
         }
         self.check();
@@ -266,12 +266,12 @@ impl World {
                 error = *code;
                 Content::Records {
                     bytes: &[],
-                    high_watermark: -1,
+                    high_watermark: Offset::NONE,
                 }
             }
             Reply::Records(bytes, high_watermark) => Content::Records {
                 bytes,
-                high_watermark: *high_watermark,
+                high_watermark: Offset(*high_watermark),
             },
             Reply::Diverging(end) => Content::Diverging(*end),
             Reply::SnapshotId(id) => Content::SnapshotId(*id),
@@ -298,7 +298,7 @@ impl World {
         self.state.apply(&mut self.replica);
         let committed = &self.quorum.records[..self.quorum.committed];
         let applied = self.state.values.len();
-        assert_eq!(applied as i64, self.state.end_offset);
+        assert_eq!(Offset(applied as i64), self.state.end_offset);
         assert!(applied <= committed.len(), "only what is committed");
         let expected = committed[..applied].iter().map(|(_, value)| value);
         assert!(self.state.values.iter().eq(expected));
@@ -308,7 +308,7 @@ impl World {
         self.seen = now;
         let newest = replica
             .newest_snapshot()
-            .map_or(0, |newest| newest.end_offset);
+            .map_or(Offset(0), |newest| newest.end_offset);
         assert!(replica.start_offset() <= newest && newest <= now.0);
         assert!(now.0 <= replica.log.log.flushed_end_offset());
         assert!(replica.log.log.flushed_end_offset() <= replica.end_offset());

@@ -1,6 +1,7 @@
 //! A log that was lost, in part or as a whole, while nobody ran: what the next start knows of it.
 
 use super::*;
+use model::Offset;
 
 const FOLDER: &str = "/a/__cluster_metadata-0";
 
@@ -161,7 +162,7 @@ fn a_damaged_batch_is_not_taken_for_another_history() {
     };
     let sent = [0, 1].map(|base_offset| {
         let place = BatchPlace {
-            base_offset,
+            base_offset: Offset(base_offset),
             leader_epoch: LeaderEpoch(5),
             timestamp_ms: 1_000,
         };
@@ -172,7 +173,7 @@ fn a_damaged_batch_is_not_taken_for_another_history() {
         let asked = replica.poll_request(now).expect("a question").number;
         let content = Content::Records {
             bytes,
-            high_watermark: 2,
+            high_watermark: Offset(2),
         };
         let answer = Answer::Answer {
             error: model::ErrorCode::None,
@@ -202,9 +203,12 @@ fn a_damaged_batch_is_not_taken_for_another_history() {
     assert!(is_refused && replica.has_failed(), "{refused:?}");
 
     let mut replica = open_observer(&disk);
-    assert_eq!(replica.end_offset(), 1);
+    assert_eq!(replica.end_offset(), Offset(1));
     answer(&mut replica, 5_000, &sent[1]).expect("sound");
-    assert_eq!((replica.end_offset(), replica.high_watermark()), (2, 2));
+    assert_eq!(
+        (replica.end_offset(), replica.high_watermark()),
+        (Offset(2), Offset(2))
+    );
 }
 
 /// What is not committed may be another leader's.
@@ -313,21 +317,25 @@ fn an_observer_knows_after_an_orderly_stop_what_is_committed() {
         leader_epoch: LeaderEpoch(5),
         timestamp_ms: 1_000,
     };
-    let bytes = [batch(place(0), &["a"]), batch(place(1), &["b"])].concat();
+    let bytes = [
+        batch(place(Offset(0)), &["a"]),
+        batch(place(Offset(1)), &["b"]),
+    ]
+    .concat();
     let answer = Answer::Answer {
         error: model::ErrorCode::None,
         leader,
         content: Content::Records {
             bytes: &bytes,
-            high_watermark: 1,
+            high_watermark: Offset(1),
         },
     };
     replica.handle_answer(asked, answer, now).expect("sound");
     replica.close(2_000).expect("works");
-    assert_eq!(open_observer(&disk).high_watermark(), 1);
+    assert_eq!(open_observer(&disk).high_watermark(), Offset(1));
     // What is not here any more is fetched again.
     truncate(&disk, 0);
-    assert_eq!(open_observer(&disk).high_watermark(), 0);
+    assert_eq!(open_observer(&disk).high_watermark(), Offset(0));
 }
 
 fn open_observer(disk: &SimDisk) -> Replica<SimDisk> {

@@ -3,6 +3,7 @@
 use super::script::check;
 use super::*;
 use expect_test::expect;
+use model::Offset;
 
 #[test]
 fn a_voter_alone_leads_and_commits_what_it_flushes() {
@@ -610,10 +611,10 @@ fn appends_share_batches_up_to_a_size() {
     for value in ["a", &large, &large, "b", &large, &large, "c"] {
         stage(&mut replica, &[value]).expect("it leads");
     }
-    assert_eq!(replica.flush(2_000).ok(), Some(8));
+    assert_eq!(replica.flush(2_000).ok(), Some(Offset(8)));
     let mut ends = Vec::new();
     while let Some(Committed::Batches(batches)) = replica.next_committed().expect("works") {
         ends.push(batches.end_offset);
     }
-    assert_eq!(ends, [5, 8]);
+    assert_eq!(ends, [Offset(5), Offset(8)]);
 }

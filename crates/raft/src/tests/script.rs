@@ -1,4 +1,5 @@
 use super::*;
+use model::Offset;
 use storage::leader_epochs::LeaderEpochEnd;
 
 /// A replica with what drives it, as scripts do.
@@ -192,7 +193,7 @@ impl World {
         };
         let content = content.unwrap_or(Content::Records {
             bytes: &bytes,
-            high_watermark,
+            high_watermark: Offset(high_watermark),
         });
         let answer = Answer::Answer {
             error,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::replica::RoleState;
 use metadata::VersionRange;
-use model::ErrorCode;
+use model::{ErrorCode, Offset};
 use std::sync::Arc;
 
 const STRANGER: ReplicaKey = ReplicaKey {
@@ -26,17 +26,20 @@ fn leader() -> Replica<SimDisk> {
     append(&mut replica, &["a", "b"]).expect("fits");
     let (mut replica, _) = lead(&disk).expect("whole");
     append(&mut replica, &["c", "d"]).expect("fits");
-    assert_eq!((replica.epoch(), replica.end_offset()), (LeaderEpoch(2), 6));
+    assert_eq!(
+        (replica.epoch(), replica.end_offset()),
+        (LeaderEpoch(2), Offset(6))
+    );
     replica
 }
 
-fn fetch(fetch_offset: i64, last_fetched_epoch: i32) -> FetchRequest {
+fn fetch(fetch_offset: Offset, last_fetched_epoch: i32) -> FetchRequest {
     FetchRequest {
         replica: Some(STRANGER),
         leader_epoch: LeaderEpoch(2),
         fetch_offset,
         last_fetched_epoch: LeaderEpoch(last_fetched_epoch),
-        high_watermark: i64::MAX,
+        high_watermark: Offset::MAX,
         max_wait_ms: 500,
         max_bytes: 1 << 20,
     }
@@ -46,7 +49,7 @@ fn fetch(fetch_offset: i64, last_fetched_epoch: i32) -> FetchRequest {
 fn told(replica: &mut Replica<SimDisk>, request: &FetchRequest) -> String {
     let answer = replica.handle_fetch(request, Now::at_ms(2_000));
     if answer.error != ErrorCode::None {
-        assert_eq!(answer.high_watermark, -1);
+        assert_eq!(answer.high_watermark, Offset::NONE);
         return format!("{:?}", answer.error);
     }
     match answer.content {
@@ -54,7 +57,7 @@ fn told(replica: &mut Replica<SimDisk>, request: &FetchRequest) -> String {
         FetchContent::Nothing => "nothing yet".to_owned(),
         FetchContent::Records(slice) => {
             let bytes = slice.to_vec().expect("there");
-            format!("{:?}", values_of(&bytes, 0))
+            format!("{:?}", values_of(&bytes, Offset(0)))
         }
         FetchContent::Diverging(end) => {
             format!("diverging {} {}", end.leader_epoch, end.end_offset)
@@ -72,12 +75,12 @@ fn whoever_has_more_than_the_only_voter_shows_that_it_has_lost_records() {
     };
     let of_epoch = |leader_epoch| FetchRequest {
         leader_epoch: LeaderEpoch(leader_epoch),
-        ..fetch(0, 0)
+        ..fetch(Offset(0), 0)
     };
-    check(&fetch(3, 1), false);
-    check(&fetch(6, 2), false);
-    check(&fetch(7, 2), true);
-    check(&fetch(4, 1), true);
+    check(&fetch(Offset(3), 1), false);
+    check(&fetch(Offset(6), 2), false);
+    check(&fetch(Offset(7), 2), true);
+    check(&fetch(Offset(4), 1), true);
     check(&of_epoch(1), false);
     check(&of_epoch(3), true);
 }
@@ -86,34 +89,34 @@ fn whoever_has_more_than_the_only_voter_shows_that_it_has_lost_records() {
 fn a_fetch_is_answered_by_offset_and_epoch() {
     let mut replica = leader();
     for (request, expect) in [
-        (fetch(0, 0), r#"["a", "b", "c", "d"]"#),
-        (fetch(3, 1), r#"["c", "d"]"#),
-        (fetch(6, 2), "nothing yet"),
-        (fetch(0, 1), r#"["a", "b", "c", "d"]"#),
-        (fetch(4, 1), "diverging 1 3"),
-        (fetch(7, 2), "diverging 2 6"),
-        (fetch(5, 0), "diverging 0 0"),
-        (fetch(-1, 0), "InvalidRequest"),
-        (fetch(0, -1), "InvalidRequest"),
-        (fetch(0, 3), "InvalidRequest"),
+        (fetch(Offset(0), 0), r#"["a", "b", "c", "d"]"#),
+        (fetch(Offset(3), 1), r#"["c", "d"]"#),
+        (fetch(Offset(6), 2), "nothing yet"),
+        (fetch(Offset(0), 1), r#"["a", "b", "c", "d"]"#),
+        (fetch(Offset(4), 1), "diverging 1 3"),
+        (fetch(Offset(7), 2), "diverging 2 6"),
+        (fetch(Offset(5), 0), "diverging 0 0"),
+        (fetch(Offset::NONE, 0), "InvalidRequest"),
+        (fetch(Offset(0), -1), "InvalidRequest"),
+        (fetch(Offset(0), 3), "InvalidRequest"),
         (
             FetchRequest {
                 max_wait_ms: -1,
-                ..fetch(0, 0)
+                ..fetch(Offset(0), 0)
             },
             "InvalidRequest",
         ),
         (
             FetchRequest {
                 leader_epoch: LeaderEpoch(1),
-                ..fetch(0, 0)
+                ..fetch(Offset(0), 0)
             },
             "FencedLeaderEpoch",
         ),
         (
             FetchRequest {
                 leader_epoch: LeaderEpoch(3),
-                ..fetch(0, 0)
+                ..fetch(Offset(0), 0)
             },
             "UnknownLeaderEpoch",
         ),
@@ -121,28 +124,28 @@ fn a_fetch_is_answered_by_offset_and_epoch() {
             FetchRequest {
                 leader_epoch: LeaderEpoch(-1),
                 last_fetched_epoch: LeaderEpoch(-1),
-                ..fetch(0, 0)
+                ..fetch(Offset(0), 0)
             },
             "InvalidRequest",
         ),
         (
             FetchRequest {
-                high_watermark: 5,
-                ..fetch(6, 2)
+                high_watermark: Offset(5),
+                ..fetch(Offset(6), 2)
             },
             "high watermark",
         ),
         (
             FetchRequest {
-                high_watermark: 6,
-                ..fetch(6, 2)
+                high_watermark: Offset(6),
+                ..fetch(Offset(6), 2)
             },
             "nothing yet",
         ),
         (
             FetchRequest {
                 max_bytes: 1,
-                ..fetch(4, 2)
+                ..fetch(Offset(4), 2)
             },
             r#"["c", "d"]"#,
         ),
@@ -157,7 +160,7 @@ fn whoever_has_another_log_is_no_follower_yet() {
     let mut replica = leader();
     let now = Now::at_ms(2_000);
     for (offset, epoch, count) in [(4, 1, 0), (7, 2, 0), (-1, 0, 0), (3, 1, 1)] {
-        replica.handle_fetch(&fetch(offset, epoch), now);
+        replica.handle_fetch(&fetch(Offset(offset), epoch), now);
         let RoleState::Leader(leading) = &replica.role else {
             panic!("it leads");
         };
@@ -183,16 +186,16 @@ fn what_is_in_a_snapshot_is_fetched_from_there() {
         let written = state.write(&draft);
         replica.complete_snapshot(written, 2_000).expect("works");
     }
-    assert_eq!(replica.start_offset(), 4, "one snapshot is left");
+    assert_eq!(replica.start_offset(), Offset(4), "one snapshot is left");
     let fetch = |offset, epoch| FetchRequest {
         leader_epoch: LeaderEpoch(1),
         ..fetch(offset, epoch)
     };
     for (request, expect) in [
-        (fetch(0, 0), "snapshot 4 1"),
-        (fetch(2, 1), "snapshot 4 1"),
-        (fetch(4, 0), "snapshot 4 1"),
-        (fetch(4, 1), "nothing yet"),
+        (fetch(Offset(0), 0), "snapshot 4 1"),
+        (fetch(Offset(2), 1), "snapshot 4 1"),
+        (fetch(Offset(4), 0), "snapshot 4 1"),
+        (fetch(Offset(4), 1), "nothing yet"),
     ] {
         assert_eq!(told(&mut replica, &request), expect, "{request:?}");
     }
@@ -251,7 +254,10 @@ fn whoever_does_not_lead_says_so() {
     replica
         .handle_leader(learnt, Now::at_ms(1_000))
         .expect("it is the first");
-    assert_eq!(told(&mut replica, &fetch(0, 0)), "NotLeaderOrFollower");
+    assert_eq!(
+        told(&mut replica, &fetch(Offset(0), 0)),
+        "NotLeaderOrFollower"
+    );
     assert_eq!(replica.leader_and_epoch(), learnt);
     assert_eq!(replica.describe(Now::at_ms(1_000)), None);
 }
@@ -264,7 +270,7 @@ fn nobody_else_is_elected() {
         candidate: STRANGER.id,
         epoch: LeaderEpoch(epoch),
         last_offset_epoch: LeaderEpoch(last_offset_epoch),
-        last_offset: 1_000,
+        last_offset: Offset(1_000),
         is_pre_vote,
     };
     for (request, error) in [
@@ -407,13 +413,16 @@ fn whoever_is_in_an_epoch_before_the_oldest_snapshots_is_given_a_snapshot() {
         replica.complete_snapshot(written, 2_000).expect("works");
     }
     append(&mut replica, &["d"]).expect("fits");
-    assert_eq!((replica.start_offset(), replica.end_offset()), (5, 6));
+    assert_eq!(
+        (replica.start_offset(), replica.end_offset()),
+        (Offset(5), Offset(6))
+    );
     for (request, expect) in [
-        (fetch(6, 1), "snapshot 5 2"),
-        (fetch(9, 1), "snapshot 5 2"),
-        (fetch(5, 1), "snapshot 5 2"),
-        (fetch(5, 2), r#"["d"]"#),
-        (fetch(6, 2), "nothing yet"),
+        (fetch(Offset(6), 1), "snapshot 5 2"),
+        (fetch(Offset(9), 1), "snapshot 5 2"),
+        (fetch(Offset(5), 1), "snapshot 5 2"),
+        (fetch(Offset(5), 2), r#"["d"]"#),
+        (fetch(Offset(6), 2), "nothing yet"),
     ] {
         assert_eq!(told(&mut replica, &request), expect, "{request:?}");
     }

@@ -1,6 +1,7 @@
 //! Snapshots of a leader's log: when they are due, and what they let go.
 
 use super::*;
+use model::Offset;
 
 fn snapshot(replica: &mut Replica<SimDisk>, state: &mut State) -> Option<SnapshotId> {
     state.apply(replica);
@@ -22,7 +23,7 @@ fn a_log_without_the_snapshot_before_it_is_left_alone() {
         replica.log.log.roll_segment(2_000).expect("works");
         newest = snapshot(&mut replica, &mut state);
     }
-    assert!(replica.start_offset() > 0);
+    assert!(replica.start_offset() > Offset(0));
     drop(replica);
     let folder = Path::new("/a").join(METADATA_LOG_FOLDER);
     let kept = folder.join(SnapshotId::BOOTSTRAP.to_string());
@@ -40,7 +41,7 @@ fn a_snapshot_that_is_too_large_to_be_read_is_told_of() {
     let folder = directory.path().join(METADATA_LOG_FOLDER);
     std::fs::create_dir(&folder).expect("new");
     let id = SnapshotId {
-        end_offset: 7,
+        end_offset: Offset(7),
         epoch: LeaderEpoch(1),
     };
     let path = folder.join(id.to_string());
@@ -104,7 +105,7 @@ fn a_snapshot_that_would_be_too_large_to_be_read_is_not_written() {
     let refused = replica.complete_snapshot(refused, 1_000);
     let words = refused.expect_err("too large").to_string();
     assert!(words.contains("the log before it stays"), "{words}");
-    assert_eq!((files(&disk), replica.start_offset()), (before, 0));
+    assert_eq!((files(&disk), replica.start_offset()), (before, Offset(0)));
     assert!(!replica.is_snapshot_due(1_001), "after a pause");
     drop(replica);
     let (mut replica, mut state) = lead(&disk).expect("the log is there");
@@ -184,7 +185,7 @@ fn a_snapshot_that_ends_while_the_log_is_torn_lets_nothing_go() {
 /// Puts a snapshot beside the log, which ends far below.
 fn put_beyond(disk: &SimDisk, bytes: impl FnOnce(SnapshotId) -> Vec<u8>) {
     let id = SnapshotId {
-        end_offset: 100,
+        end_offset: Offset(100),
         epoch: LeaderEpoch(1),
     };
     let path = Path::new("/a").join(METADATA_LOG_FOLDER);

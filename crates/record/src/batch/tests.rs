@@ -1,9 +1,9 @@
 use super::*;
 use crate::{BatchBuilder, BatchHeader, Header, RecordBatchMut, TimestampType};
-use model::{LeaderEpoch, ProducerEpoch, ProducerId};
+use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId};
 use proptest::prelude::*;
 
-fn batch(base_offset: i64, value_size_bytes: usize) -> Vec<u8> {
+fn batch(base_offset: Offset, value_size_bytes: usize) -> Vec<u8> {
     let mut builder = BatchBuilder::new(BatchHeader {
         base_offset,
         ..BatchHeader::default()
@@ -28,7 +28,7 @@ fn check(bytes: &[u8], expected: &str) {
 
 #[test]
 fn batches_end_with_the_buffer_or_in_a_truncated_batch() {
-    let (one, two) = (batch(5, 0), batch(6, 100));
+    let (one, two) = (batch(Offset(5), 0), batch(Offset(6), 100));
     check(b"", "rest 0");
     check(&one, "5:68 rest 0");
     let both = [&one[..], &two].concat();
@@ -40,7 +40,7 @@ fn batches_end_with_the_buffer_or_in_a_truncated_batch() {
 
 #[test]
 fn what_is_not_a_batch_is_the_last_item() {
-    let mut bytes = [batch(5, 0), batch(6, 0)].concat();
+    let mut bytes = [batch(Offset(5), 0), batch(Offset(6), 0)].concat();
     let at = 68;
     let mut change = |offset: usize, field: &[u8], expected: &str| {
         let old = bytes.clone();
@@ -96,16 +96,16 @@ fn sequences_wrap_to_zero() {
 
 #[test]
 fn offsets_and_leader_epoch_do_not_touch_the_crc() {
-    let mut bytes = batch(0, 10);
+    let mut bytes = batch(Offset(0), 10);
     let crc = RecordBatch::parse(&bytes).unwrap().0.crc();
     let (mut batch, rest) = RecordBatchMut::parse(&mut bytes).unwrap();
     assert!(rest.is_empty());
-    batch.set_base_offset(77);
+    batch.set_base_offset(Offset(77));
     batch.set_partition_leader_epoch(LeaderEpoch(8));
     let view = RecordBatch::parse(&bytes).unwrap().0;
     assert_eq!(
         (view.base_offset(), view.partition_leader_epoch()),
-        (77, LeaderEpoch(8))
+        (Offset(77), LeaderEpoch(8))
     );
     assert!(view.crc() == crc && view.is_crc_valid());
 }
@@ -114,7 +114,7 @@ fn offsets_and_leader_epoch_do_not_touch_the_crc() {
 fn setters_keep_a_right_crc_right_and_a_wrong_one_wrong() {
     for size_bytes in [0, 10, 1000, 100_000] {
         for is_damaged in [false, true] {
-            let mut bytes = batch(0, size_bytes);
+            let mut bytes = batch(Offset(0), size_bytes);
             if is_damaged {
                 bytes[HEADER_SIZE_BYTES] ^= 4;
             }
@@ -135,7 +135,7 @@ fn setters_keep_a_right_crc_right_and_a_wrong_one_wrong() {
 
 #[test]
 fn unchanged_timestamps_leave_every_byte() {
-    let mut bytes = batch(0, 10);
+    let mut bytes = batch(Offset(0), 10);
     bytes[ATTRIBUTES_OFFSET] = 0x40;
     let old = bytes.clone();
     let (mut batch, _) = RecordBatchMut::parse(&mut bytes).unwrap();
@@ -152,7 +152,7 @@ proptest! {
         index: prop::sample::Index,
         bit in 0u8..8,
     ) {
-        let mut bytes = batch(3, size_bytes);
+        let mut bytes = batch(Offset(3), size_bytes);
         let index = CRC_OFFSET + index.index(bytes.len() - CRC_OFFSET);
         bytes[index] ^= 1 << bit;
         prop_assert!(!RecordBatch::parse(&bytes).unwrap().0.is_crc_valid());

@@ -1,12 +1,13 @@
 use super::*;
 use crate::batch::{CRC_OFFSET, HEADER_SIZE_BYTES};
 use crate::{BatchBuilder, BatchHeader, Codec, Compressor};
+use model::Offset;
 use proptest::prelude::*;
 
 /// A batch that declares `record_count` records, which are these bytes.
 fn batch_of(records: &[u8], record_count: i32) -> Vec<u8> {
     let mut bytes = BatchBuilder::new(BatchHeader {
-        base_offset: 10,
+        base_offset: Offset(10),
         ..BatchHeader::default()
     })
     .into_uncompressed();
@@ -192,7 +193,7 @@ fn read(bytes: &[u8]) -> Vec<OwnedRecord> {
         .enumerate()
         .map(|(index, record)| {
             let record = record.unwrap();
-            assert_eq!(record.offset, index as i64);
+            assert_eq!(record.offset, Offset(index as i64));
             let headers = record.headers.iter();
             let headers =
                 headers.map(|header| (header.key.to_vec(), header.value.map(<[u8]>::to_vec)));
@@ -220,12 +221,12 @@ proptest! {
     fn a_record_is_found_as_if_all_were_read(
         records in prop::collection::vec(owned_record(), 0..20),
         is_appended_by_time: bool,
-        from_offset in 1000i64..1020,
+        from_offset in (1000i64..1020).prop_map(Offset),
     ) {
         for codec in Compression::ALL {
             let mut bytes = build(&records, codec);
             let (mut header, _) = crate::RecordBatchMut::parse(&mut bytes).unwrap();
-            header.set_base_offset(1000);
+            header.set_base_offset(Offset(1000));
             if is_appended_by_time {
                 header.set_max_timestamp(TimestampType::LogAppendTime, 77);
             }
@@ -237,8 +238,8 @@ proptest! {
             let mut wanted = times.clone();
             wanted.extend([i64::MIN, 0, 77, i64::MAX]);
             for wanted in wanted {
-                let is_wanted = |time: i64, offset: i64| time >= wanted && offset >= from_offset;
-                let mut all = times.iter().copied().zip(1000..);
+                let is_wanted = |time: i64, offset: Offset| time >= wanted && offset >= from_offset;
+                let mut all = times.iter().copied().zip((1000..).map(Offset));
                 let expected = all.find(|(time, offset)| is_wanted(*time, *offset));
                 let mut decompressor = Decompressor::new();
                 let found = batch.find_record(&mut decompressor, 1 << 20, is_wanted);

@@ -1,7 +1,7 @@
 //! Batches that are rebuilt as their records come out of their codec, against a model that expands all
 //! of a batch first.
 
-use model::{ProducerEpoch, ProducerId};
+use model::{Offset, ProducerEpoch, ProducerId};
 use proptest::prelude::*;
 
 use super::*;
@@ -61,11 +61,11 @@ fn batch_of(records: &[Sent], sending: &Sending) -> Vec<u8> {
 fn with_gaps(plain: &[u8]) -> Vec<u8> {
     let (batch, _) = RecordBatch::parse(plain).unwrap();
     let mut builder = BatchBuilder::new(BatchHeader {
-        last_offset: Some(i64::from(batch.record_count()) - 1),
+        last_offset: Some(Offset(i64::from(batch.record_count()) - 1)),
         ..BatchHeader::of(&batch)
     });
     for (index, record) in (0..).zip(Records::new(&batch, batch.records_bytes())) {
-        builder.append_record(2 * index, &record.unwrap());
+        builder.append_record(Offset(2 * index), &record.unwrap());
     }
     builder.into_uncompressed()
 }
@@ -134,7 +134,7 @@ fn rebuilt_at_once(bytes: &[u8], rules: &ValidationRules) -> Result<Vec<u8>, Err
     let validated =
         ProduceValidator::new().validate_produce(&mut received, i16::MAX, &as_it_is, NOW_MS);
     let mut validated = validated.map_err(|invalid| invalid.error)?;
-    validated.stamp(0, LeaderEpoch::NONE, None);
+    validated.stamp(Offset::ZERO, LeaderEpoch::NONE, None);
     let max_timestamp = validated.header().max_timestamp();
     let (batch, _) = RecordBatch::parse(bytes).unwrap();
     let mut scratch = Vec::new();
@@ -145,7 +145,7 @@ fn rebuilt_at_once(bytes: &[u8], rules: &ValidationRules) -> Result<Vec<u8>, Err
         ..BatchHeader::of(&batch)
     });
     for (offset, record) in (0..).zip(records.unwrap()) {
-        builder.append_record(offset, &record.unwrap());
+        builder.append_record(Offset(offset), &record.unwrap());
     }
     let mut rebuilt = Vec::new();
     builder.build(target, &mut Compressor::new(), &mut rebuilt);

@@ -8,7 +8,7 @@ use crate::batch::{
 use crate::batch_builder::BatchBuilder;
 use crate::compression::Compressor;
 use crate::record::Records;
-use model::{LeaderEpoch, ProducerEpoch, ProducerId};
+use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId};
 
 const NOW_MS: i64 = 1_700_000_000_000;
 const VERSION: i16 = 9;
@@ -136,13 +136,13 @@ fn outcome(bytes: &[u8], version: i16, rules_script: &str) -> String {
         true => "in place",
         false => "rebuilt",
     };
-    validated.stamp(100, LeaderEpoch(7), None);
+    validated.stamp(Offset(100), LeaderEpoch(7), None);
     let (batch, rest) = RecordBatch::parse(validated.bytes()).unwrap();
     assert_eq!((batch.header(), rest.len()), (*validated.header(), 0));
     assert!(batch.is_crc_valid());
     assert_eq!(
         (batch.base_offset(), batch.partition_leader_epoch()),
-        (100, LeaderEpoch(7))
+        (Offset(100), LeaderEpoch(7))
     );
     let mut scratch = Vec::new();
     let records = batch

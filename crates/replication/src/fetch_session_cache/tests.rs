@@ -18,7 +18,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use expect_test::{Expect, expect};
-use model::{LeaderEpoch, Uuid};
+use model::{LeaderEpoch, Offset, Uuid};
 use proptest::prelude::*;
 
 use super::*;
@@ -50,8 +50,8 @@ fn name_of(partition: &SessionPartition) -> Name {
 
 const QUIET: ReadOutcome = ReadOutcome {
     error: ErrorCode::None,
-    high_watermark: 0,
-    log_start_offset: 0,
+    high_watermark: Offset(0),
+    log_start_offset: Offset(0),
     has_records: false,
     has_diverging_epoch: false,
     has_preferred_read_replica: false,
@@ -75,12 +75,12 @@ fn outcome(words: &[&str]) -> ReadOutcome {
     outcome
 }
 
-fn request(fetch_offset: i64) -> FetchPartition {
+fn request(fetch_offset: Offset) -> FetchPartition {
     FetchPartition {
         current_leader_epoch: LeaderEpoch::NONE,
         fetch_offset,
         last_fetched_epoch: LeaderEpoch::NONE,
-        log_start_offset: -1,
+        log_start_offset: Offset::NONE,
         max_bytes: 1000,
     }
 }
@@ -185,7 +185,7 @@ impl Broker {
             fetch
                 .partitions
                 .iter()
-                .map(|(t, p)| (topic(*t), *p, request(0))),
+                .map(|(t, p)| (topic(*t), *p, request(Offset(0)))),
             fetch.forgotten.iter().map(|(t, p)| (topic(*t), *p)),
             self.now_ms,
         )?;
@@ -199,7 +199,7 @@ impl Broker {
                 let answers: Vec<_> = fetch
                     .partitions
                     .iter()
-                    .map(|(t, p)| (topic(*t), *p, request(0), self.read((*t, *p))))
+                    .map(|(t, p)| (topic(*t), *p, request(Offset(0)), self.read((*t, *p))))
                     .collect();
                 let session = FetchSession::answered(uses_topic_ids, answers.into_iter());
                 let session = match fetch.session.replica {
@@ -555,7 +555,7 @@ fn ids_stay_in_their_range_and_are_unique() {
         random,
     };
     let mut create = |random| {
-        let partition = (TopicRef::Name("a"), 0, request(0), QUIET);
+        let partition = (TopicRef::Name("a"), 0, request(Offset(0)), QUIET);
         let session = FetchSession::answered(false, std::iter::once(partition));
         cache.create(new(random), session, 0)
     };
@@ -631,12 +631,12 @@ fn what_is_watched_quietly_is_read_next_and_wakes_nobody() {
     use std::task::{Context, Waker};
     let (loud, quiet) = (Progress::default(), Progress::default());
     let mut session = FetchSession::new(false);
-    let slot = session.add(TopicRef::Name("a"), 0, request(0));
+    let slot = session.add(TopicRef::Name("a"), 0, request(Offset(0)));
     assert_eq!(session.take_changed().count(), 1);
     session.answer(slot, &QUIET);
     session.watch(slot, &loud, loud.seen());
     session.watch_quietly(slot, &quiet, quiet.seen());
-    quiet.advance_to(1);
+    quiet.advance_to(Offset(1));
     let changes = session.changes().clone();
     let woken = pin!(changes.any());
     let mut context = Context::from_waker(Waker::noop());
@@ -648,14 +648,14 @@ fn what_is_watched_quietly_is_read_next_and_wakes_nobody() {
     session.watch_quietly(slot, &quiet, quiet.seen());
     let forgotten = [(TopicRef::Name("a"), 0)].into_iter();
     session.update(std::iter::empty(), forgotten);
-    quiet.advance_to(2);
+    quiet.advance_to(Offset(2));
     assert_eq!(session.take_changed().count(), 0);
 }
 
 #[test]
 fn a_mark_that_comes_while_its_partition_is_read_is_kept() {
     let mut session = FetchSession::new(false);
-    let slot = session.add(TopicRef::Name("a"), 0, request(0));
+    let slot = session.add(TopicRef::Name("a"), 0, request(Offset(0)));
     assert_eq!(session.take_changed().count(), 1);
     session.mark_changed(slot);
     assert!(session.answer(slot, &QUIET));
@@ -670,7 +670,7 @@ fn a_mark_that_comes_while_its_partition_is_read_is_kept() {
 fn slots_are_used_again() {
     let mut session = FetchSession::new(true);
     let topic = |n| TopicRef::Id(Uuid::from_u128(n));
-    let add = |n| std::iter::once((topic(n), 0, request(0)));
+    let add = |n| std::iter::once((topic(n), 0, request(Offset(0))));
     let none = || std::iter::empty();
     let first = session.update(add(1), none()).added[0];
     let removed = session
@@ -683,7 +683,7 @@ fn slots_are_used_again() {
     let progress = Progress::default();
     session.watch(first, &progress, progress.seen());
     assert!(!session.answer(PartitionSlot(7), &QUIET) && session.answer(first, &QUIET));
-    progress.advance_to(1);
+    progress.advance_to(Offset(1));
     let taken: Vec<_> = session
         .take_changed()
         .map(|(_, partition)| name_of(partition))
@@ -695,7 +695,7 @@ fn slots_are_used_again() {
 #[derive(Default)]
 struct Model {
     /// In order; with the high watermark and log start offset that the client knows.
-    partitions: Vec<(Name, i64, i64)>,
+    partitions: Vec<(Name, Offset, Offset)>,
 }
 
 impl Model {
@@ -707,7 +707,7 @@ impl Model {
     ) -> Vec<Name> {
         for name in added {
             if self.partitions.iter().all(|(known, ..)| known != name) {
-                self.partitions.push((*name, -1, -1));
+                self.partitions.push((*name, Offset::NONE, Offset::NONE));
             }
         }
         self.partitions
@@ -726,7 +726,7 @@ impl Model {
                 listed.push(name);
             }
             let known_high_watermark = if has_error {
-                -1
+                Offset::NONE
             } else {
                 outcome.high_watermark
             };
@@ -749,8 +749,8 @@ fn any_name() -> impl Strategy<Value = Name> {
 
 fn any_outcome() -> impl Strategy<Value = ReadOutcome> {
     let quiet = (0i64..3, 0i64..2).prop_map(|(high_watermark, log_start_offset)| ReadOutcome {
-        high_watermark,
-        log_start_offset,
+        high_watermark: Offset(high_watermark),
+        log_start_offset: Offset(log_start_offset),
         ..QUIET
     });
     prop_oneof![

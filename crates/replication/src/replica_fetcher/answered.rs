@@ -1,7 +1,7 @@
 //! What an answer says of a partition; and why an answer is not taken.
 
 use crate::partition_key::PartitionKey;
-use model::{DecodeError, ErrorCode, LeaderEpoch};
+use model::{DecodeError, ErrorCode, LeaderEpoch, Offset};
 
 /// Where an answer has what it says of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,11 +38,11 @@ pub(super) struct AnsweredPartition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PartitionOutcome {
     /// The logs differ: the last epoch of the leader that is not above ours, and where it ends.
-    Diverging(LeaderEpoch, i64),
+    Diverging(LeaderEpoch, Offset),
     /// Where its log ends.
-    End(i64),
+    End(Offset),
     /// Where its log starts.
-    Start(i64),
+    Start(Offset),
     Error(ErrorCode),
 }
 

@@ -16,7 +16,7 @@ use super::step::{Step, StepAction, StepOutcome, StepToken};
 use super::{InFlight, ReplicaFetcher};
 use crate::fetch_session_cache::INVALID_SESSION_ID;
 use crate::following::{FetchPosition, FetchedRecords};
-use model::{ErrorCode, MonotonicTime};
+use model::{ErrorCode, MonotonicTime, Offset};
 use std::collections::BTreeSet;
 
 /// So many answers of one session that were of use are followed by another one that is.
@@ -96,7 +96,7 @@ impl<R> ReplicaFetcher<R> {
             if !partition.is_as_asked() {
                 continue;
             }
-            partition.leader_high_watermark = high_watermark.max(0);
+            partition.leader_high_watermark = high_watermark.max(Offset::ZERO);
             let action = StepAction::Append(FetchedRecords {
                 leader_epoch: partition.leader_epoch,
                 fetch_offset: partition.fetch_offset(),
@@ -314,8 +314,12 @@ impl<R> ReplicaFetcher<R> {
                 (Err(error), Stage::AskingEnd | Stage::AskingStart) => {
                     PartitionOutcome::Error(error)
                 }
-                (Ok(offset @ 0..), Stage::AskingEnd) => PartitionOutcome::End(offset),
-                (Ok(offset @ 0..), Stage::AskingStart) => PartitionOutcome::Start(offset),
+                (Ok(offset), Stage::AskingEnd) if !offset.is_none() => {
+                    PartitionOutcome::End(offset)
+                }
+                (Ok(offset), Stage::AskingStart) if !offset.is_none() => {
+                    PartitionOutcome::Start(offset)
+                }
                 (Ok(_), Stage::AskingEnd | Stage::AskingStart) => {
                     PartitionOutcome::Error(ErrorCode::UnknownServerError)
                 }

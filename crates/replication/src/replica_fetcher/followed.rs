@@ -6,9 +6,8 @@
 
 use super::step::{Step, StepAction, StepToken};
 use crate::following::FetchPosition;
-use crate::offset::UNKNOWN_OFFSET;
 use crate::partition_key::PartitionKey;
-use model::{LeaderEpoch, Uuid};
+use model::{LeaderEpoch, Offset, Uuid};
 use std::sync::Arc;
 
 /// That of no partition.
@@ -58,10 +57,10 @@ pub(super) struct Followed {
     pub(super) index: i32,
     /// The slot that was answered after this one in an answer before: a guess.
     pub(super) next_slot: u32,
-    fetch_offset: i64,
-    log_start_offset: i64,
+    fetch_offset: Offset,
+    log_start_offset: Offset,
     /// The leader's, as it was told last.
-    pub(super) leader_high_watermark: i64,
+    pub(super) leader_high_watermark: Offset,
     last_fetched_epoch: LeaderEpoch,
     pub(super) leader_epoch: LeaderEpoch,
     /// Grows with each partition that has the slot, and each epoch of it.
@@ -112,9 +111,9 @@ impl Followed {
             topic_id: Uuid::ZERO,
             index: NO_INDEX,
             next_slot: slot + 1,
-            fetch_offset: 0,
-            log_start_offset: 0,
-            leader_high_watermark: UNKNOWN_OFFSET,
+            fetch_offset: Offset::ZERO,
+            log_start_offset: Offset::ZERO,
+            leader_high_watermark: Offset::NONE,
             last_fetched_epoch: LeaderEpoch::NONE,
             leader_epoch: LeaderEpoch::NONE,
             generation: 0,
@@ -140,7 +139,7 @@ impl Followed {
     }
 
     #[inline]
-    pub(super) const fn fetch_offset(&self) -> i64 {
+    pub(super) const fn fetch_offset(&self) -> Offset {
         self.fetch_offset
     }
 
@@ -188,7 +187,7 @@ impl Followed {
 
     /// How many records the leader has that are replicated and not here; `None` while nobody knows.
     pub(super) fn lag(&self) -> Option<i64> {
-        let is_known = self.leader_high_watermark != UNKNOWN_OFFSET;
+        let is_known = self.leader_high_watermark != Offset::NONE;
         is_known.then(|| (self.leader_high_watermark - self.fetch_offset).max(0))
     }
 

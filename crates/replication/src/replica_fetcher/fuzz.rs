@@ -4,7 +4,7 @@ use super::{
     FetcherSettings, FetcherVersions, FollowedPartition, ReplicaFetcher, StepAction, StepOutcome,
 };
 use crate::following::FetchPosition;
-use model::{BrokerEpoch, BrokerId, LeaderEpoch, MonotonicTime, Uuid};
+use model::{BrokerEpoch, BrokerId, LeaderEpoch, MonotonicTime, Offset, Uuid};
 
 const SETTINGS: FetcherSettings = FetcherSettings {
     replica_id: BrokerId(1),
@@ -40,9 +40,9 @@ pub fn fuzz_fetch_answers(bytes: &[u8]) {
             index,
             leader_epoch: LeaderEpoch(3),
             position: FetchPosition {
-                fetch_offset: 10,
+                fetch_offset: Offset(10),
                 last_fetched_epoch: LeaderEpoch(2),
-                log_start_offset: 0,
+                log_start_offset: Offset::ZERO,
             },
             is_throttled: false,
         });
@@ -77,11 +77,11 @@ pub fn fuzz_fetch_answers(bytes: &[u8]) {
                 StepOutcome::Done(Some(FetchPosition {
                     fetch_offset: fetched.fetch_offset + 1,
                     last_fetched_epoch: LeaderEpoch(3),
-                    log_start_offset: 0,
+                    log_start_offset: Offset::ZERO,
                 }))
             }
             StepAction::TruncateTo { offset, .. } | StepAction::RestartAt { offset, .. } => {
-                assert!(offset >= 0, "an offset is one");
+                assert!(offset >= Offset::ZERO, "an offset is one");
                 StepOutcome::Delayed(None)
             }
             StepAction::TruncateToLeader { .. } => StepOutcome::Done(None),

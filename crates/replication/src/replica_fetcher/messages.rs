@@ -3,7 +3,7 @@
 use super::answered::{AnsweredAt, PartitionOutcome};
 use super::followed::{Followed, Named, Stage};
 use crate::partition_key::PartitionKey;
-use model::{Array, BrokerEpoch, BrokerId, DecodeError, ErrorCode, Message as _};
+use model::{Array, BrokerEpoch, BrokerId, DecodeError, ErrorCode, Message as _, Offset};
 use wire::fetch_request::{FetchRequestHead, FetchRequestPartition, FetchRequestWriter};
 use wire::fetch_response_reader::{
     read_answered_offsets, read_answered_partition, read_fetch_response,
@@ -120,9 +120,9 @@ impl FetchMessage<'_> {
         FetchRequestPartition {
             index: partition.index,
             current_leader_epoch: partition.leader_epoch,
-            fetch_offset: position.fetch_offset,
+            fetch_offset: position.fetch_offset.0,
             last_fetched_epoch: position.last_fetched_epoch,
-            log_start_offset: position.log_start_offset,
+            log_start_offset: position.log_start_offset.0,
             max_bytes: self.settings.partition_max_bytes,
         }
     }
@@ -188,7 +188,7 @@ pub(super) fn read_fetch(
 
 /// Records, high watermark and log start of a partition, where the response has no error for it and nothing else.
 #[inline]
-pub(super) fn records_at(body: &[u8], place: AnsweredAt) -> Option<(&[u8], i64, i64)> {
+pub(super) fn records_at(body: &[u8], place: AnsweredAt) -> Option<(&[u8], Offset, Offset)> {
     let bytes = body.get(place.at as usize..)?;
     let (error_code, high_watermark, log_start_offset) = read_answered_offsets(bytes)?;
     if error_code != ErrorCode::None.code() || place.records_bytes == DIVERGING {
@@ -252,13 +252,13 @@ pub(super) fn write_list_offsets<R>(
 pub(super) fn read_list_offsets(
     body: &[u8],
     version: i16,
-    mut partition: impl FnMut(&str, i32, Result<i64, ErrorCode>),
+    mut partition: impl FnMut(&str, i32, Result<Offset, ErrorCode>),
 ) -> Result<(), Misread> {
     let response = ListOffsetsResponse::from_bytes(body, version)?;
     for topic in response.topics.iter() {
         for answered in topic.partitions.iter() {
             let offset = match ErrorCode::from_code(answered.error_code) {
-                ErrorCode::None => Ok(answered.offset),
+                ErrorCode::None => Ok(Offset(answered.offset)),
                 error => Err(error),
             };
             partition(topic.name, answered.partition_index, offset);

@@ -2,7 +2,7 @@
 
 use crate::following::{FetchPosition, FetchedRecords, FollowError, Followed};
 use crate::partition::Partition;
-use model::LeaderEpoch;
+use model::{LeaderEpoch, Offset};
 use storage::Disk;
 
 /// Which step of which partition, and of which of its epochs.
@@ -35,21 +35,21 @@ pub enum StepAction<'a> {
         /// The epoch of the leader that said so.
         leader_epoch: LeaderEpoch,
         /// The last epoch of the leader that is not above ours, and where it ends.
-        end: (LeaderEpoch, i64),
+        end: (LeaderEpoch, Offset),
     },
     /// It ends above the leader's; see [`Partition::truncate_as_follower`].
     TruncateTo {
         /// The epoch of the leader that said so.
         leader_epoch: LeaderEpoch,
         /// Where the leader's ends.
-        offset: i64,
+        offset: Offset,
     },
     /// It ends below where the leader's starts; see [`Partition::restart_as_follower`].
     RestartAt {
         /// The epoch of the leader that said so.
         leader_epoch: LeaderEpoch,
         /// Where the leader's starts.
-        offset: i64,
+        offset: Offset,
     },
 }
 

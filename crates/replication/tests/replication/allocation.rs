@@ -2,7 +2,7 @@
 //! the leader.
 
 use crate::ALLOCATOR;
-use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, Message, MonotonicTime, Uuid};
+use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, Message, MonotonicTime, Offset, Uuid};
 use replication::{
     FetchContext, FetchPartition, FetchPosition, FetchSession, FetchSessionCache, FetcherRequest,
     FetcherSettings, FetcherVersions, FollowedPartition, NewSession, PartitionSlot, Progress,
@@ -67,7 +67,7 @@ fn fetch(fetcher: &mut ReplicaFetcher<()>, out: &mut Vec<u8>, body: &[u8]) {
         StepOutcome::Done(Some(FetchPosition {
             fetch_offset: fetched.fetch_offset + 1,
             last_fetched_epoch: fetched.leader_epoch,
-            log_start_offset: 0,
+            log_start_offset: Offset(0),
         }))
     });
 }
@@ -107,16 +107,16 @@ fn check_session() {
     let asked = |number: usize| {
         let asked = FetchPartition {
             current_leader_epoch: LeaderEpoch(1),
-            fetch_offset: 0,
+            fetch_offset: Offset(0),
             last_fetched_epoch: LeaderEpoch::NONE,
-            log_start_offset: 0,
+            log_start_offset: Offset(0),
             max_bytes: 1 << 20,
         };
         (TOPIC, number as i32, asked)
     };
     let outcome = |high_watermark: i64| ReadOutcome {
-        high_watermark,
-        log_start_offset: 0,
+        high_watermark: Offset(high_watermark),
+        log_start_offset: Offset(0),
         ..ReadOutcome::error(ErrorCode::None)
     };
     let answered = (0..PARTITIONS).map(|number| {
@@ -138,7 +138,7 @@ fn check_session() {
             offset += 1;
             let named = || (0..PARTITIONS).filter(|number| number % nth == 0);
             for number in named() {
-                progress[number].advance_to(offset);
+                progress[number].advance_to(Offset(offset));
             }
             let request = SessionRequest {
                 session_id,
@@ -157,7 +157,7 @@ fn check_session() {
             for slot in &told {
                 let progress = &progress[slot.0 as usize];
                 let seen = progress.seen();
-                session.answer(*slot, &outcome(progress.offset()));
+                session.answer(*slot, &outcome(progress.offset().0));
                 session.watch(*slot, progress, seen);
             }
         }
@@ -176,9 +176,9 @@ fn check_fetcher() {
                 index: (number - first) as i32,
                 leader_epoch: LeaderEpoch(1),
                 position: FetchPosition {
-                    fetch_offset: 0,
+                    fetch_offset: Offset(0),
                     last_fetched_epoch: LeaderEpoch::NONE,
-                    log_start_offset: 0,
+                    log_start_offset: Offset(0),
                 },
                 is_throttled: false,
             });

@@ -9,7 +9,9 @@
 
 use crate::support::fetcher_script::SETTINGS;
 use crate::support::{LOGS, batch, small_config};
-use model::{BrokerId, ErrorCode, LeaderEpoch, Message, MonotonicTime, TopicPartition, Uuid};
+use model::{
+    BrokerId, ErrorCode, LeaderEpoch, Message, MonotonicTime, Offset, TopicPartition, Uuid,
+};
 use proptest::prelude::*;
 use replication::{
     Acks, FetcherRequest, FetcherVersions, FollowedPartition, Isolation, LogHost, Partition,
@@ -136,7 +138,7 @@ impl Broker {
         let host = host_of(&disk);
         let partition = |index| {
             let log = Log::create(opening(&disk, index)).unwrap();
-            let role = (Role::None, 0);
+            let role = (Role::None, Offset(0));
             Arc::new(Partition::host(&host, log, TOPIC, LOGS.into(), role).unwrap())
         };
         Self {
@@ -158,7 +160,7 @@ impl Broker {
         for partition in before {
             let offsets = partition.offsets();
             partition.close(0, true).unwrap();
-            let known = offsets.high_watermark * i64::from(share) / 2;
+            let known = Offset(offsets.high_watermark.0 * i64::from(share) / 2);
             let opened = Log::open(LogOpening {
                 is_clean: true,
                 log_start_offset: offsets.log_start_offset,
@@ -223,13 +225,13 @@ impl Broker {
         let diverging = read.diverging_epoch;
         PartitionData {
             partition_index: index,
-            high_watermark: read.offsets.high_watermark,
-            log_start_offset: read.offsets.log_start_offset,
+            high_watermark: read.offsets.high_watermark.0,
+            log_start_offset: read.offsets.log_start_offset.0,
             diverging_epoch: diverging.map_or_else(
                 EpochEndOffset::default,
                 |(epoch, end_offset)| EpochEndOffset {
                     epoch: epoch.0,
-                    end_offset,
+                    end_offset: end_offset.0,
                 },
             ),
             records: bytes.map(|bytes| &*Vec::leak(bytes)),
@@ -270,7 +272,7 @@ impl Broker {
             for asked in topic.partitions.iter() {
                 let read = ReadRequest {
                     current_leader_epoch: LeaderEpoch(asked.current_leader_epoch),
-                    fetch_offset: asked.fetch_offset,
+                    fetch_offset: Offset(asked.fetch_offset),
                     last_fetched_epoch: LeaderEpoch(asked.last_fetched_epoch),
                     max_bytes: 300,
                     at_least_one_batch: true,
@@ -329,8 +331,8 @@ impl Broker {
                     partition_index: asked.partition_index,
                     error_code: checked.map_or_else(ErrorCode::code, |()| 0),
                     offset: match asked.timestamp {
-                        -1 => offsets.log_end_offset,
-                        _ => offsets.log_start_offset,
+                        -1 => offsets.log_end_offset.0,
+                        _ => offsets.log_start_offset.0,
                     },
                     ..ListOffsetsPartitionResponse::default()
                 });
@@ -447,7 +449,7 @@ impl World {
                 let outcome = StepOutcome::of(&result);
                 assert_ne!(outcome, StepOutcome::Failed);
                 // Some are told as of a slow disk.
-                match step.replica.offsets().log_end_offset % 4 {
+                match step.replica.offsets().log_end_offset.0 % 4 {
                     0 => {
                         later.push((step.token, outcome));
                         StepOutcome::Later
@@ -470,7 +472,7 @@ impl World {
             let bytes = partition.read_bytes(offset, 1 << 20).unwrap();
             let batches = crate::support::batches_in(&bytes);
             let Some(last) = batches.last() else { break };
-            offset = last.1 + 1;
+            offset = Offset(last.1 + 1);
             all.extend(batches);
         }
         all.retain(|one| one.1 >= start);
@@ -504,8 +506,12 @@ impl World {
                 // What was deleted here, of another history, is not brought back.
                 let start = partition.offsets().log_start_offset;
                 assert!(start >= offsets.log_start_offset, "broker {broker}");
-                let expected = self.log(leader, index, start);
-                assert_eq!(self.log(broker, index, start), expected, "broker {broker}");
+                let expected = self.log(leader, index, start.0);
+                assert_eq!(
+                    self.log(broker, index, start.0),
+                    expected,
+                    "broker {broker}"
+                );
                 assert_eq!(
                     partition.offsets().log_end_offset,
                     offsets.log_end_offset,
@@ -532,12 +538,12 @@ impl World {
                     of.with_log(read).unwrap()
                 };
                 let (ours, theirs) = (epochs(partition), epochs(led));
-                let of = |known: &[(LeaderEpoch, i64)], offset: i64| {
+                let of = |known: &[(LeaderEpoch, Offset)], offset: Offset| {
                     let before = known.iter().rfind(|(_, start)| *start <= offset);
                     before.map(|(epoch, _)| *epoch)
                 };
                 for (first, _, _) in &expected {
-                    let offset = (*first).max(start);
+                    let offset = Offset(*first).max(start);
                     assert_eq!(
                         of(&ours, offset),
                         of(&theirs, offset),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::support::watched_disk::WatchedDisk;
 use crate::support::{LOGS, batch};
-use model::{LeaderEpoch, TopicPartition, Uuid};
+use model::{LeaderEpoch, Offset, TopicPartition, Uuid};
 use replication::{Acks, LogHost, Partition, TimestampSearch};
 use storage::{AppendOptions, Disk, Log, LogConfig, LogOpening, OpenFiles};
 
@@ -51,10 +51,13 @@ fn keep_up(host: &LogHost<WatchedDisk>, partitions: &[Partition<WatchedDisk>]) {
     for partition in partitions {
         assert!(!partition.is_retention_due(2 * DAY_MS));
         assert!(partition.with_open_log(|_| ()).is_none());
-        assert_eq!(partition.recovery_point(), 1);
+        assert_eq!(partition.recovery_point(), Offset(1));
         let (_, offsets) = partition.checkpoint_in(LOGS).unwrap();
-        assert_eq!((offsets.log_start_offset, offsets.high_watermark), (0, 1));
-        assert_eq!(partition.flushed_end_offset(), 1);
+        assert_eq!(
+            (offsets.log_start_offset, offsets.high_watermark),
+            (Offset(0), Offset(1))
+        );
+        assert_eq!(partition.flushed_end_offset(), Offset(1));
         assert!(partition.size_bytes() > 0);
         assert!(!partition.is_failed());
     }
@@ -109,7 +112,11 @@ fn assert_appends_beside(look: impl Fn(&Partition<WatchedDisk>) -> i64 + Send + 
         });
         let appended = appended.recv_timeout(LIMIT);
         disk.let_reads_end();
-        assert_eq!(appended, Ok(1_001), "an append waits for a slow read");
+        assert_eq!(
+            appended,
+            Ok(Offset(1_001)),
+            "an append waits for a slow read"
+        );
         assert_eq!(looking.join().unwrap(), 1);
     });
 }
@@ -117,7 +124,7 @@ fn assert_appends_beside(look: impl Fn(&Partition<WatchedDisk>) -> i64 + Send + 
 #[track_caller]
 fn offset_of(search: TimestampSearch) -> i64 {
     match search {
-        TimestampSearch::Ended(Some(found)) => found.offset,
+        TimestampSearch::Ended(Some(found)) => found.offset.0,
         search => panic!("{search:?}"),
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::support::{Served, stamped};
 use expect_test::{Expect, expect};
-use model::{BrokerId, LeaderEpoch};
+use model::{BrokerId, LeaderEpoch, Offset};
 use replication::{FetchPosition, FetchedRecords, FollowError, Role};
 use std::fmt::Write;
 
@@ -79,7 +79,7 @@ fn act(served: &Served, line: &str) -> String {
             String::new()
         }
         "deleted-to" => {
-            let deleted = partition.with_log(|log| log.advance_log_start_offset(number(1)));
+            let deleted = partition.with_log(|log| log.advance_log_start_offset(Offset(number(1))));
             format!("{:?}", deleted.unwrap().unwrap())
         }
         "begin" => outcome(partition.begin_following(epoch(1), 0).map(Some)),
@@ -87,7 +87,7 @@ fn act(served: &Served, line: &str) -> String {
             let end = partition.offsets().log_end_offset;
             let fetch_offset = field_or("at=", end);
             let base = field_or("base=", fetch_offset);
-            let mut records = batches(field("batches=").unwrap_or_default(), base);
+            let mut records = batches(field("batches=").unwrap_or_default(), base.0);
             if field("damaged").is_some() {
                 *records.last_mut().unwrap() ^= 1;
             }
@@ -95,24 +95,24 @@ fn act(served: &Served, line: &str) -> String {
                 leader_epoch: epoch(1),
                 fetch_offset,
                 records: &records,
-                high_watermark: field_or("hw=", 0),
-                log_start_offset: field_or("start=", 0),
+                high_watermark: field_or("hw=", Offset(0)),
+                log_start_offset: field_or("start=", Offset(0)),
             };
             let followed = partition.append_as_follower(&fetched, 0);
             outcome(followed.map(|followed| followed.position))
         }
         "cut" => {
-            let end = (epoch(2), number(3));
+            let end = (epoch(2), Offset(number(3)));
             outcome(partition.truncate_to_leader(epoch(1), end, 0).map(Some))
         }
         "cut-to" => outcome(
             partition
-                .truncate_as_follower(epoch(1), number(2), 0)
+                .truncate_as_follower(epoch(1), Offset(number(2)), 0)
                 .map(Some),
         ),
         "restart" => outcome(
             partition
-                .restart_as_follower(epoch(1), number(2), 0)
+                .restart_as_follower(epoch(1), Offset(number(2)), 0)
                 .map(Some),
         ),
         verb => panic!("no `{verb}`"),

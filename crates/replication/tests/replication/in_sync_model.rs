@@ -6,7 +6,7 @@
 
 use crate::support::{Served, batch, request};
 use metadata::{BrokerRegistration, MetadataImage, MetadataRecord};
-use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, MonotonicTime, Uuid};
+use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, MonotonicTime, Offset, Uuid};
 use proptest::prelude::*;
 use replication::{
     Acks, CommittedIsr, FollowerFetch, Isolation, IsrAnswer, IsrProposal, ReadRequest, Replicas,
@@ -315,7 +315,7 @@ impl World {
         let fetch = FollowerFetch {
             broker_id: self.followers[at].id,
             broker_epoch,
-            log_start_offset: 0,
+            log_start_offset: Offset(0),
             now: self.now,
             session,
             has_waited: false,
@@ -440,15 +440,15 @@ impl World {
 
     fn check(&mut self) {
         let offsets = self.served.partition.offsets();
-        assert_eq!(offsets.log_end_offset, self.log_end);
-        let before = std::mem::replace(&mut self.high_watermark, offsets.high_watermark);
-        assert!(before <= offsets.high_watermark, "it never goes back");
+        assert_eq!(offsets.log_end_offset, Offset(self.log_end));
+        let before = std::mem::replace(&mut self.high_watermark, offsets.high_watermark.0);
+        assert!(before <= offsets.high_watermark.0, "it never goes back");
         // Whom the controller may elect has all that is replicated. One that was lost to a restart leaves first.
         for id in &self.controller.isr {
             let follower = self.followers.iter().find(|one| one.id == *id);
             let end = follower.map_or(self.log_end, |one| one.log_end_offset);
             assert!(
-                end >= offsets.high_watermark,
+                end >= offsets.high_watermark.0,
                 "{id} may be elected, and ends at {end}"
             );
         }

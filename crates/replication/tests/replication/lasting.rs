@@ -1,7 +1,7 @@
 //! What stays true of a partition through rest, cuts and changes of its role.
 
 use crate::support::{Served, batch, producer_batch, topic_partition};
-use model::{BrokerId, ErrorCode, LeaderEpoch, ProducerEpoch, ProducerId};
+use model::{BrokerId, ErrorCode, LeaderEpoch, Offset, ProducerEpoch, ProducerId};
 use replication::{FirstBatch, Role};
 use std::path::Path;
 use storage::{Disk, Log, LogOpening};
@@ -20,8 +20,8 @@ fn what_was_flushed_is_durable_after_the_log_was_idle() {
     let served = Served::with(|config| config.flush_messages = 2);
     served.append(batch(0, 1));
     served.append(batch(0, 1));
-    served.partition.flush_up_to(2, 0).unwrap();
-    assert_eq!(served.partition.flushed_end_offset(), 2);
+    served.partition.flush_up_to(Offset(2), 0).unwrap();
+    assert_eq!(served.partition.flushed_end_offset(), Offset(2));
     assert!(!served.partition.become_idle(0, false).unwrap());
     assert!(served.partition.become_idle(0, false).unwrap());
     let seen = || {
@@ -30,9 +30,9 @@ fn what_was_flushed_is_durable_after_the_log_was_idle() {
         let durable = partition.flushed_end_offset();
         (offsets.high_watermark, durable, partition.awaits_flush())
     };
-    assert_eq!(seen(), (2, 2, false));
+    assert_eq!(seen(), (Offset(2), Offset(2), false));
     served.append(batch(0, 1));
-    assert_eq!(seen(), (3, 2, false));
+    assert_eq!(seen(), (Offset(3), Offset(2), false));
 }
 
 /// A producer may have five batches under way, and send all of them again when it has heard of none. Of an idle log it
@@ -80,8 +80,12 @@ fn a_proof_does_not_outlive_the_records_that_it_was_for() {
         partition.take_role(role).unwrap();
         let leader_epoch = LeaderEpoch(epoch);
         match restarts {
-            true => partition.restart_as_follower(leader_epoch, 0, 0).unwrap(),
-            false => partition.truncate_as_follower(leader_epoch, 0, 0).unwrap(),
+            true => partition
+                .restart_as_follower(leader_epoch, Offset(0), 0)
+                .unwrap(),
+            false => partition
+                .truncate_as_follower(leader_epoch, Offset(0), 0)
+                .unwrap(),
         };
         lead(epoch + 1);
         let now = partition.start_verification(FIRST, true, 0).unwrap();
@@ -114,7 +118,7 @@ fn only_what_is_replicated_is_deleted() {
     served.append(batch(0, 1));
     served.append(batch(0, 1));
     let delete = |offset| served.partition.delete_records_before(offset);
-    let refused = delete(2).unwrap_err();
+    let refused = delete(Offset(2)).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::OffsetOutOfRange);
-    assert_eq!(delete(1).unwrap(), 1);
+    assert_eq!(delete(Offset(1)).unwrap(), Offset(1));
 }

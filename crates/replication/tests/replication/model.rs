@@ -4,7 +4,7 @@
 use crate::support::{
     LOGS, Served, batch, batches_in, batches_of, marker, producer_batch, request,
 };
-use model::{ErrorCode, LeaderEpoch, ProducerId};
+use model::{ErrorCode, LeaderEpoch, Offset, ProducerId};
 use proptest::prelude::*;
 use replication::{Isolation, PartitionOffsets, ReadError, ReadRequest, TimestampSearch};
 use storage::Log;
@@ -71,10 +71,10 @@ impl Model {
     fn offsets(&self) -> PartitionOffsets {
         let open = self.open.iter().flatten().min().copied();
         PartitionOffsets {
-            log_start_offset: self.start,
-            last_stable_offset: open.map_or(self.end, |open| open.max(self.start)),
-            high_watermark: self.end,
-            log_end_offset: self.end,
+            log_start_offset: Offset(self.start),
+            last_stable_offset: open.map_or(Offset(self.end), |open| Offset(open.max(self.start))),
+            high_watermark: Offset(self.end),
+            log_end_offset: Offset(self.end),
             leader_epoch: self.epoch(),
         }
     }
@@ -161,7 +161,7 @@ impl Tested {
                 let mut bytes = marker(producer as i64, is_abort);
                 let appended = served.partition.append_marker(&mut bytes, 0, 0).unwrap();
                 let at = model.note(5, 1);
-                assert_eq!(appended.base_offset, at);
+                assert_eq!(appended.base_offset, Offset(at));
                 if let Some(first) = model.open[producer].take().filter(|_| is_abort) {
                     model.aborted.push((ProducerId(producer as i64), first, at));
                 }
@@ -178,12 +178,15 @@ impl Tested {
             Step::DeleteBefore { percent } => {
                 let offset = model.start + (model.end - model.start) * percent / 100;
                 model.delete_before(offset);
-                let start = served.partition.delete_records_before(offset).unwrap();
-                assert_eq!(start, offset);
+                let start = served
+                    .partition
+                    .delete_records_before(Offset(offset))
+                    .unwrap();
+                assert_eq!(start, Offset(offset));
             }
             Step::Flush { percent } => {
                 let offset = model.start + (model.end - model.start) * percent / 100;
-                served.partition.flush_up_to(offset, 0).unwrap();
+                served.partition.flush_up_to(Offset(offset), 0).unwrap();
                 model.flushed = model.flushed.max(offset);
             }
             Step::Rest { is_synced } => {
@@ -191,7 +194,7 @@ impl Tested {
                 let log_end = model.end;
                 // What is below the start would keep it open until retention has looked.
                 let retain = |log: &mut Log<SimDisk>| {
-                    log.delete_old_segments(log_end, 0).unwrap();
+                    log.delete_old_segments(Offset(log_end), 0).unwrap();
                     log.remove_deleted_files(i64::MAX).unwrap();
                 };
                 partition.with_log(retain).unwrap();
@@ -209,7 +212,7 @@ impl Tested {
         let (partition, model) = (&self.served.partition, &self.model);
         let offsets = model.offsets();
         assert_eq!(partition.offsets(), offsets);
-        assert!(partition.flushed_end_offset() >= model.flushed);
+        assert!(partition.flushed_end_offset() >= Offset(model.flushed));
         let recovery_point = partition.recovery_point();
         assert!(recovery_point <= partition.flushed_end_offset());
         let checkpoint = Some((recovery_point, offsets));
@@ -226,14 +229,18 @@ impl Tested {
     fn check_epochs(&self) {
         let (partition, model) = (&self.served.partition, &self.model);
         let was_idle = self.served.is_idle();
-        let epoch = partition.leader_epoch_at(model.end).unwrap();
+        let epoch = partition.leader_epoch_at(Offset(model.end)).unwrap();
         assert_eq!(epoch, Some(model.epoch()));
         let current = partition.end_offset_of_epoch(model.epoch()).unwrap();
-        assert_eq!(current, Some((model.epoch(), model.end)));
+        assert_eq!(current, Some((model.epoch(), Offset(model.end))));
         assert_eq!(self.served.is_idle(), was_idle, "no need to open it");
         for epoch in (0..=model.epoch().0 + 1).map(LeaderEpoch) {
             let found = partition.end_offset_of_epoch(epoch).unwrap();
-            assert_eq!(found, model.end_of(epoch), "epoch {epoch} of {model:?}");
+            assert_eq!(
+                found,
+                model.end_of(epoch).map(|(of, end)| (of, Offset(end))),
+                "epoch {epoch} of {model:?}"
+            );
             let known = match epoch.0 - model.epoch().0 {
                 ..0 => Err(ErrorCode::FencedLeaderEpoch),
                 0 => Ok(()),
@@ -248,7 +255,7 @@ impl Tested {
             assert_eq!(refused, known);
         }
         for offset in model.start..=model.end {
-            let epoch = partition.leader_epoch_at(offset).unwrap();
+            let epoch = partition.leader_epoch_at(Offset(offset)).unwrap();
             assert_eq!(epoch, model.epoch_at(offset));
         }
     }
@@ -271,7 +278,7 @@ impl Tested {
             let mut readable = readable();
             let expected = readable.find(|one| one.timestamp_ms >= time).map(|one| {
                 let offset = one.base_offset.max(model.start);
-                (offset, one.timestamp_ms, Some(one.epoch))
+                (Offset(offset), one.timestamp_ms, Some(one.epoch))
             });
             let found = partition.offset_for_timestamp(time, usize::MAX);
             assert_eq!(ended(found.unwrap()), expected, "time {time} of {model:?}");
@@ -299,7 +306,7 @@ impl Tested {
             let expected = model.batches.iter();
             let expected = expected.filter(|one| one.last_offset >= offset);
             let expected: Vec<_> = expected
-                .take_while(|one| one.last_offset < bound)
+                .take_while(|one| one.last_offset < bound.0)
                 .map(|one| (one.base_offset, one.last_offset, one.epoch))
                 .take(found.len().max(1))
                 .collect();
@@ -310,7 +317,7 @@ impl Tested {
                 self.check_aborted(&found, &brought);
             }
         }
-        let bytes = partition.read_bytes(offset, 1).unwrap();
+        let bytes = partition.read_bytes(Offset(offset), 1).unwrap();
         let expected = model.batches.iter().find(|one| one.last_offset >= offset);
         let expected = expected.map(|one| (one.base_offset, one.last_offset, one.epoch));
         assert_eq!(batches_in(&bytes).first().copied(), expected);
@@ -318,7 +325,7 @@ impl Tested {
     }
 
     /// Those that the batches have records of are there, and none that has ended before them.
-    fn check_aborted(&self, batches: &[(i64, i64, LeaderEpoch)], brought: &[(ProducerId, i64)]) {
+    fn check_aborted(&self, batches: &[(i64, i64, LeaderEpoch)], brought: &[(ProducerId, Offset)]) {
         let aborted = &self.model.aborted;
         let (Some(first), Some(last)) = (batches.first(), batches.last()) else {
             assert_eq!(brought, []);
@@ -329,13 +336,13 @@ impl Tested {
             .filter(|(_, begin, end)| *begin <= last.1 && *end >= first.0);
         for (producer, begin, _) in overlapping {
             assert!(
-                brought.contains(&(*producer, *begin)),
+                brought.contains(&(*producer, Offset(*begin))),
                 "{brought:?} of {aborted:?}"
             );
         }
         for (producer, begin) in brought {
             let mut aborted = aborted.iter();
-            let one = aborted.find(|one| (one.0, one.1) == (*producer, *begin));
+            let one = aborted.find(|one| (one.0, one.1) == (*producer, begin.0));
             assert!(
                 one.unwrap().2 >= first.0,
                 "{one:?} has ended before {first:?}"
@@ -357,7 +364,10 @@ impl Tested {
             };
             let read = read.unwrap();
             let diverges = end.0 != epoch || end.1 < offset;
-            assert_eq!(read.diverging_epoch, diverges.then_some(end));
+            assert_eq!(
+                read.diverging_epoch,
+                diverges.then_some((end.0, Offset(end.1)))
+            );
             assert!(read.records.is_none() || !diverges);
         }
     }

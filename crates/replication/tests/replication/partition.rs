@@ -10,7 +10,7 @@ use crate::support::{
     LOG, LOGS, Served, TOPIC_ID, append_to, batch, batches_of, marker, producer_batch, request,
     small_config, topic_partition,
 };
-use model::{ErrorCode, LeaderEpoch, ProducerEpoch, ProducerId, Uuid};
+use model::{ErrorCode, LeaderEpoch, Offset, ProducerEpoch, ProducerId, Uuid};
 use record::ValidatedBatch;
 use replication::{
     Acks, AppendError, FirstBatch, Isolation, Partition, ProducerFacts, ReadRequest,
@@ -25,7 +25,7 @@ fn append(served: &Served, mut batch: ValidatedBatch<'_>) -> Result<i64, AppendE
     let appended = served
         .partition
         .append_as_leader(&mut batch, None, Acks::Leader, 0)?;
-    Ok(appended.base_offset)
+    Ok(appended.base_offset.0)
 }
 
 /// Whether `call` tells those who watch the partition, and those who look at all of them.
@@ -67,25 +67,26 @@ fn whoever_waits_is_told_of_changes_and_of_nothing_else() {
     let repeated = |partition: &_| {
         let appended = send(partition);
         assert!(appended.is_duplicate);
-        assert_eq!(appended.base_offset, 0);
+        assert_eq!(appended.base_offset, Offset(0));
     };
     assert_eq!(tells(&served, repeated), (false, false));
     let refused = |_: &_| assert!(append(&served, batch(0, 0)).is_err());
     assert_eq!(tells(&served, refused), (false, false));
     let coordinators = |partition: &Partition<SimDisk>| {
         let appended = partition.append_as_coordinator(&mut batch(0, 1), 0);
-        assert_eq!(appended.unwrap().base_offset, 2);
+        assert_eq!(appended.unwrap().base_offset, Offset(2));
     };
     assert_eq!(tells(&served, coordinators), (true, true));
     let next_epoch =
         |partition: &Partition<SimDisk>| partition.set_leader_epoch(LeaderEpoch(1)).unwrap();
     assert_eq!(tells(&served, next_epoch), (true, true));
     assert_eq!(tells(&served, next_epoch), (false, false));
-    let delete = |partition: &Partition<SimDisk>| partition.delete_records_before(1).unwrap();
+    let delete =
+        |partition: &Partition<SimDisk>| partition.delete_records_before(Offset(1)).unwrap();
     assert_eq!(tells(&served, delete), (true, true));
     assert_eq!(tells(&served, Partition::notify), (true, true));
     // What is durable moves the recovery point and nothing that readers see.
-    let flush = |partition: &Partition<SimDisk>| partition.flush_up_to(3, 0).unwrap();
+    let flush = |partition: &Partition<SimDisk>| partition.flush_up_to(Offset(3), 0).unwrap();
     assert_eq!(tells(&served, flush), (false, true));
     assert_eq!(tells(&served, flush), (false, false));
     let look = |_: &_| served.read(1, Isolation::HighWatermark);
@@ -96,10 +97,10 @@ fn whoever_waits_is_told_of_changes_and_of_nothing_else() {
 fn what_is_appended_is_replicated_at_once() {
     let served = Served::new();
     served.append(batch(0, 3));
-    let replicated = pin!(served.partition.wait_for_high_watermark(3));
+    let replicated = pin!(served.partition.wait_for_high_watermark(Offset(3)));
     let mut context = Context::from_waker(Waker::noop());
     assert!(replicated.poll(&mut context).is_ready());
-    let mut later = pin!(served.partition.wait_for_high_watermark(4));
+    let mut later = pin!(served.partition.wait_for_high_watermark(Offset(4)));
     assert!(later.as_mut().poll(&mut context).is_pending());
     served.append(batch(0, 1));
     assert!(later.poll(&mut context).is_ready());
@@ -116,7 +117,7 @@ fn the_log_end_and_the_high_watermark_have_their_own_waiters() {
     assert_eq!(told(&served.partition, append), [true, true]);
     let append_due = |partition: &Partition<SimDisk>| assert!(append(partition));
     assert_eq!(told(&served.partition, append_due), [true, false]);
-    let flush = |partition: &Partition<SimDisk>| partition.flush_up_to(2, 0).unwrap();
+    let flush = |partition: &Partition<SimDisk>| partition.flush_up_to(Offset(2), 0).unwrap();
     assert_eq!(told(&served.partition, flush), [false, true]);
 }
 
@@ -193,23 +194,29 @@ fn what_an_idle_log_would_know_is_an_error_and_not_nothing() {
             .end_offset_of_epoch(LeaderEpoch(0))
             .is_err_and(is_refused)
     );
-    assert!(partition.leader_epoch_at(0).is_err_and(is_refused));
+    assert!(partition.leader_epoch_at(Offset(0)).is_err_and(is_refused));
     assert!(partition.producers().is_err_and(is_refused));
     let verification = partition.start_verification(first_batch, true, 0);
     assert_failure(&verification.unwrap_err(), false, false, true);
     // What is known without the log is told.
     assert_eq!(
         partition.end_offset_of_epoch(LeaderEpoch(1)).unwrap(),
-        Some((LeaderEpoch(1), 2))
+        Some((LeaderEpoch(1), Offset(2)))
     );
-    assert_eq!(partition.leader_epoch_at(2).unwrap(), Some(LeaderEpoch(1)));
+    assert_eq!(
+        partition.leader_epoch_at(Offset(2)).unwrap(),
+        Some(LeaderEpoch(1))
+    );
 
     served.disk.set_out_of_files(false);
     assert_eq!(
         partition.end_offset_of_epoch(LeaderEpoch(0)).unwrap(),
-        Some((LeaderEpoch(0), 1))
+        Some((LeaderEpoch(0), Offset(1)))
     );
-    assert_eq!(partition.leader_epoch_at(0).unwrap(), Some(LeaderEpoch(0)));
+    assert_eq!(
+        partition.leader_epoch_at(Offset(0)).unwrap(),
+        Some(LeaderEpoch(0))
+    );
     assert_eq!(partition.producers().unwrap().len(), 1);
 }
 
@@ -235,7 +242,7 @@ fn a_log_that_has_changed_while_it_was_idle_is_left_alone() {
     assert!(!read.is_out_of_files());
     assert_eq!(served.disk.read(Path::new(SEGMENT), 1000).unwrap(), whole);
     // What needs no file is answered.
-    assert_eq!(served.partition.offsets().log_end_offset, 2);
+    assert_eq!(served.partition.offsets().log_end_offset, Offset(2));
     assert!(served.read(2, Isolation::HighWatermark).records.is_none());
 }
 
@@ -274,7 +281,7 @@ fn what_opening_an_idle_log_has_mended_is_told_once() {
             .read(0, Isolation::HighWatermark)
             .offsets
             .log_end_offset,
-        60
+        Offset(60)
     );
     let events = served.host.take_events();
     let is_told = matches!(&events[..], [(key, RecoveryEvent::DamagedFile { file, .. })]
@@ -301,7 +308,7 @@ fn a_log_is_idle_when_nobody_has_used_it_since_the_last_time() {
     idle(true);
     served.read(1, Isolation::LastStableOffset);
     assert_eq!(
-        served.partition.leader_epoch_at(1).unwrap(),
+        served.partition.leader_epoch_at(Offset(1)).unwrap(),
         Some(LeaderEpoch(0))
     );
     assert_eq!(
@@ -330,7 +337,7 @@ fn a_settled_log_is_one_that_has_stayed_as_it_was() {
     assert!(served.partition.become_idle(0, false).unwrap());
     let before = served.partition.unsettled().unwrap();
     assert!(!before.is_synced);
-    assert_eq!(served.partition.flushed_end_offset(), 0);
+    assert_eq!(served.partition.flushed_end_offset(), Offset(0));
     // Opened meanwhile.
     append(&served, batch(0, 1)).unwrap();
     assert_eq!(served.partition.settle(before, 9000, false).unwrap(), None);
@@ -345,9 +352,9 @@ fn a_settled_log_is_one_that_has_stayed_as_it_was() {
     );
     assert_eq!(served.host.unsettled_logs().len(), 1);
     let settled = served.partition.settle(unsettled, 5100, false).unwrap();
-    assert_eq!(settled.unwrap().idle.log_end_offset, 2);
+    assert_eq!(settled.unwrap().idle.log_end_offset, Offset(2));
     assert_eq!(served.host.unsettled_logs(), []);
-    assert_eq!(served.partition.flushed_end_offset(), 2);
+    assert_eq!(served.partition.flushed_end_offset(), Offset(2));
     assert_eq!(
         served.partition.settle(unsettled, 5099, true).unwrap(),
         settled
@@ -397,35 +404,35 @@ fn a_flush_makes_durable_what_it_says_and_is_not_done_twice() {
     let served = Served::new();
     served.append(batch(0, 2));
     served.append(batch(0, 2));
-    assert_eq!(served.partition.flushed_end_offset(), 0);
-    served.partition.flush_up_to(2, 0).unwrap();
+    assert_eq!(served.partition.flushed_end_offset(), Offset(0));
+    served.partition.flush_up_to(Offset(2), 0).unwrap();
     // One flush is for all that was there.
-    assert_eq!(served.partition.flushed_end_offset(), 4);
+    assert_eq!(served.partition.flushed_end_offset(), Offset(4));
     // Its last segment is looked at after a crash: the indexes are not durable.
-    assert_eq!(served.partition.recovery_point(), 3);
+    assert_eq!(served.partition.recovery_point(), Offset(3));
     let nothing_to_do = || {
         let before = served.disk.change_count();
-        served.partition.flush_up_to(4, 0).unwrap();
+        served.partition.flush_up_to(Offset(4), 0).unwrap();
         assert_eq!(served.disk.change_count(), before);
     };
     nothing_to_do();
     served.rest();
-    assert_eq!(served.partition.recovery_point(), 4);
+    assert_eq!(served.partition.recovery_point(), Offset(4));
     nothing_to_do();
     assert!(served.is_idle());
     // An idle log that is not durable is opened for it.
     append(&served, batch(0, 1)).unwrap();
     assert!(!served.partition.become_idle(0, false).unwrap());
     assert!(served.partition.become_idle(0, false).unwrap());
-    assert!(served.partition.flushed_end_offset() < 5);
-    served.partition.flush_up_to(5, 0).unwrap();
-    assert_eq!(served.partition.flushed_end_offset(), 5);
+    assert!(served.partition.flushed_end_offset() < Offset(5));
+    served.partition.flush_up_to(Offset(5), 0).unwrap();
+    assert_eq!(served.partition.flushed_end_offset(), Offset(5));
     served.disk.crash(Crash::LosesUnsynced);
     let opening = LogOpening {
-        recovery_point: 5,
+        recovery_point: Offset(5),
         ..LogOpening::new(served.disk.clone(), LOG.into(), topic_partition())
     };
-    assert_eq!(Log::open(opening).unwrap().log.log_end_offset(), 5);
+    assert_eq!(Log::open(opening).unwrap().log.log_end_offset(), Offset(5));
 }
 
 #[test]
@@ -433,12 +440,12 @@ fn a_failed_flush_is_final() {
     let served = Served::new();
     served.append(batch(0, 1));
     served.disk.fail_syncs_of(Some(".log"));
-    assert!(served.partition.flush_up_to(1, 0).is_err());
+    assert!(served.partition.flush_up_to(Offset(1), 0).is_err());
     served.disk.fail_syncs_of(None);
     assert!(served.partition.is_failed());
     assert!(append(&served, batch(0, 1)).is_err());
-    assert!(served.partition.flush_up_to(1, 0).is_err());
-    assert_eq!(served.partition.flushed_end_offset(), 0);
+    assert!(served.partition.flush_up_to(Offset(1), 0).is_err());
+    assert_eq!(served.partition.flushed_end_offset(), Offset(0));
     // It can be read.
     assert_eq!(
         batches_of(&served.read(0, Isolation::LogEnd)),
@@ -484,7 +491,7 @@ fn a_log_that_is_being_moved_is_where_it_is_waited_for() {
         assert_eq!(partition.directory_index(), to);
         // What a checkpoint says of it is known without its lock.
         let (_, offsets) = partition.checkpoint_in(LOGS).expect("it is still there");
-        assert_eq!(offsets.log_end_offset, 2);
+        assert_eq!(offsets.log_end_offset, Offset(2));
         moving.leaves();
         assert_eq!(partition.directory_index(), from);
         assert_eq!(partition.checkpoint_in("/other"), None);
@@ -548,7 +555,10 @@ fn a_log_moves_with_all_that_it_holds() {
     assert_eq!(served.partition.directory(), Path::new("/other/topic-3"));
     assert_eq!(served.partition.checkpoint_in(LOGS), None);
     let (_, offsets) = served.partition.checkpoint_in("/other").unwrap();
-    assert_eq!((offsets.high_watermark, offsets.last_stable_offset), (2, 2));
+    assert_eq!(
+        (offsets.high_watermark, offsets.last_stable_offset),
+        (Offset(2), Offset(2))
+    );
     let directory_index = |name: &str| served.host.directory_index_of(&name.into());
     assert_eq!(served.partition.fail_at(directory_index(LOGS)), Some(false));
     assert!(!served.partition.is_failed());
@@ -564,7 +574,7 @@ fn a_log_directory_fails_while_somebody_has_the_log() {
     served.append(batch(0, 1));
     let partition = &served.partition;
     let directory_index = partition.directory_index();
-    let mut waiting = pin!(partition.wait_for_high_watermark(2));
+    let mut waiting = pin!(partition.wait_for_high_watermark(Offset(2)));
     let mut context = Context::from_waker(Waker::noop());
     assert!(waiting.as_mut().poll(&mut context).is_pending());
     let failed = partition.with_log(|_| {
@@ -593,7 +603,7 @@ fn a_closed_log_is_not_opened_again() {
         assert!(served.partition.is_closed());
         assert_eq!(
             served.partition.flushed_end_offset(),
-            1,
+            Offset(1),
             "idle before: {was_idle}"
         );
         assert_eq!(served.host.unsettled_logs().len(), 1);
@@ -615,7 +625,10 @@ fn a_closed_log_is_not_opened_again() {
             ..LogOpening::new(served.disk.clone(), LOG.into(), topic_partition())
         };
         let opened = Log::open(opening).unwrap();
-        assert_eq!((opened.log.log_end_offset(), opened.events), (1, vec![]));
+        assert_eq!(
+            (opened.log.log_end_offset(), opened.events),
+            (Offset(1), vec![])
+        );
     }
 }
 
@@ -627,7 +640,7 @@ fn a_log_in_use_is_closed_too() {
     served.partition.close(0, false).unwrap();
     assert_eq!(
         served.partition.flushed_end_offset(),
-        1,
+        Offset(1),
         "it is synced in any case"
     );
     assert!(append(&served, batch(0, 1)).is_err());
@@ -695,7 +708,7 @@ fn the_first_batch_of_a_transaction_shows_that_its_coordinator_knows_it() {
     let refused = partition.append_transactional_as_coordinator(&mut offsets, guard, 0);
     assert_eq!(refused.unwrap_err().code(), ErrorCode::InvalidTxnState);
     let appended = partition.append_transactional_as_coordinator(&mut offsets, other, 0);
-    assert_eq!(appended.unwrap().base_offset, 1);
+    assert_eq!(appended.unwrap().base_offset, Offset(1));
     let facts = |producer_id, offset| ProducerFacts {
         producer_id,
         producer_epoch: ProducerEpoch(0),
@@ -706,16 +719,19 @@ fn the_first_batch_of_a_transaction_shows_that_its_coordinator_knows_it() {
     };
     assert_eq!(
         partition.producers().unwrap(),
-        [facts(ProducerId(3), 0), facts(ProducerId(4), 1)]
+        [
+            facts(ProducerId(3), Offset(0)),
+            facts(ProducerId(4), Offset(1))
+        ]
     );
     partition.append_marker(&mut marker(3, true), 0, 0).unwrap();
     let ended = ProducerFacts {
         coordinator_epoch: 7,
-        ..facts(ProducerId(3), -1)
+        ..facts(ProducerId(3), Offset::NONE)
     };
     assert_eq!(
         partition.producers().unwrap(),
-        [ended, facts(ProducerId(4), 1)]
+        [ended, facts(ProducerId(4), Offset(1))]
     );
     // Markers of transaction version 2 have an epoch of their own.
     let refused = partition
@@ -761,5 +777,5 @@ fn a_search_by_time_reads_no_larger_batch_than_it_may() {
     let TimestampSearch::Ended(Some(found)) = search(600) else {
         panic!("it is there");
     };
-    assert_eq!(found.offset, 0);
+    assert_eq!(found.offset, Offset(0));
 }

@@ -2,7 +2,7 @@
 
 use crate::support::{LOG, LOGS, Served, TOPIC_ID, batch, request, small_config, topic_partition};
 use expect_test::{Expect, expect};
-use model::{BrokerId, ErrorCode, LeaderEpoch};
+use model::{BrokerId, ErrorCode, LeaderEpoch, Offset};
 use replication::{Acks, Isolation, Partition, ReadRequest, Replicas, Role};
 use std::fmt::Write;
 use std::path::Path;
@@ -100,7 +100,7 @@ fn act<'a>(
         }
         "check" => show(partition.check_leader(LeaderEpoch(number(1) as i32))),
         "delete" => {
-            let deleted = partition.delete_records_before(number(1));
+            let deleted = partition.delete_records_before(Offset(number(1)));
             show(deleted.map_err(|one| one.code()))
         }
         "end-of" => show(
@@ -111,7 +111,7 @@ fn act<'a>(
         "wait" => {
             let leadership = partition.leadership();
             waiting.push(Box::pin(
-                partition.wait_until_replicated(leadership, number(1)),
+                partition.wait_until_replicated(leadership, Offset(number(1))),
             ));
             String::new()
         }
@@ -389,7 +389,7 @@ fn who_waited_as_with_a_leader_is_not_taken_in_by_the_next_one() {
     served.append(batch(0, 1));
     partition.take_role(role("follow 2 1")).unwrap();
     partition.take_role(role("lead 2")).unwrap();
-    let mut waiting: Waiting<'_> = Box::pin(partition.wait_until_replicated(leadership, 1));
+    let mut waiting: Waiting<'_> = Box::pin(partition.wait_until_replicated(leadership, Offset(1)));
     let ended = waiting
         .as_mut()
         .poll(&mut Context::from_waker(Waker::noop()));
@@ -408,13 +408,13 @@ fn a_coordinator_writes_while_the_partition_is_led_without_a_pause() {
             .map(|appended| appended.base_offset)
             .map_err(|error| error.code())
     };
-    assert_eq!(append(before), Ok(0));
+    assert_eq!(append(before), Ok(Offset(0)));
     partition.take_role(role("lead 2")).unwrap();
-    assert_eq!(append(before), Ok(1));
+    assert_eq!(append(before), Ok(Offset(1)));
     partition.take_role(role("follow 2 3")).unwrap();
     partition.take_role(role("lead 4")).unwrap();
     assert_eq!(append(before), Err(ErrorCode::NotLeaderOrFollower));
-    assert_eq!(append(partition.leadership()), Ok(2));
+    assert_eq!(append(partition.leadership()), Ok(Offset(2)));
 }
 
 /// A log of three records, opened again, with its host.
@@ -444,10 +444,14 @@ fn the_high_watermark_begins_where_it_is_known_to_have_been() {
         ("follow 2 1", 2, 2),
     ] {
         let (served, log) = reopened();
-        let role = (role(role_line), known);
+        let role = (role(role_line), Offset(known));
         let partition = Partition::host(&served.host, log, TOPIC_ID, LOGS.into(), role).unwrap();
-        assert_eq!(partition.high_watermark(), begins, "{role_line} {known}");
-        assert_eq!(partition.offsets().log_end_offset, 3);
+        assert_eq!(
+            partition.high_watermark(),
+            Offset(begins),
+            "{role_line} {known}"
+        );
+        assert_eq!(partition.offsets().log_end_offset, Offset(3));
     }
 }
 
@@ -509,7 +513,7 @@ fn a_replica_that_has_left_takes_nothing_from_the_one_that_has_come_back() {
         log.unwrap(),
         TOPIC_ID,
         "/others".into(),
-        (led_in(3), 0),
+        (led_in(3), Offset(0)),
     );
     let back = back.unwrap();
     let listed = || (host.open_logs(), host.leaders().followed());

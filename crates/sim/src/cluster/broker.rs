@@ -43,7 +43,7 @@ use endings::Ending;
 use fetching::Fetcher;
 use hosting::Found;
 use metadata::{Endpoint, MetadataImage};
-use model::{BrokerEpoch, BrokerId, ErrorCode, MonotonicTime, Now, Uuid};
+use model::{BrokerEpoch, BrokerId, ErrorCode, MonotonicTime, Now, Offset, Uuid};
 use outgoing::Outgoing;
 use raft::{Content, SnapshotPiece, Timeouts};
 use replication::{FetchSessionCache, LogHost, PartitionKey, Role};
@@ -407,7 +407,7 @@ impl BrokerNode {
                 high_watermark,
             } => Content::Records {
                 bytes,
-                high_watermark: *high_watermark,
+                high_watermark: Offset(*high_watermark),
             },
             QuorumContent::Diverging(end) => Content::Diverging(*end),
             QuorumContent::SnapshotId(id) => Content::SnapshotId(*id),
@@ -665,10 +665,10 @@ impl BrokerNode {
                 log: partition.key(),
                 is_leader: partition.role().is_leader(),
                 leader_epoch: offsets.leader_epoch,
-                log_start_offset: offsets.log_start_offset,
-                last_stable_offset: offsets.last_stable_offset,
-                high_watermark: offsets.high_watermark,
-                log_end_offset: offsets.log_end_offset,
+                log_start_offset: offsets.log_start_offset.0,
+                last_stable_offset: offsets.last_stable_offset.0,
+                high_watermark: offsets.high_watermark.0,
+                log_end_offset: offsets.log_end_offset.0,
             }
         });
         views.collect()
@@ -694,9 +694,9 @@ impl BrokerNode {
                 .read_bytes(at, 1 << 16)
                 .map_err(|error| format!("{error:?}"))?;
             let (found, end) = records_of(&bytes)?;
-            records.extend(found.into_iter().filter(|one| one.0 >= at));
+            records.extend(found.into_iter().filter(|one| one.0 >= at.0));
             match end {
-                Some(end) if end > at => at = end,
+                Some(end) if end > at.0 => at = Offset(end),
                 _ => break,
             }
         }

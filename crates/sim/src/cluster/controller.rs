@@ -271,11 +271,11 @@ impl ControllerNode {
                 let content = match answer.content {
                     FetchContent::Nothing => QuorumContent::Records {
                         bytes: Vec::new(),
-                        high_watermark: answer.high_watermark,
+                        high_watermark: answer.high_watermark.0,
                     },
                     FetchContent::Records(slice) => QuorumContent::Records {
                         bytes: slice.to_vec().unwrap_or_default(),
-                        high_watermark: answer.high_watermark,
+                        high_watermark: answer.high_watermark.0,
                     },
                     FetchContent::Diverging(end) => QuorumContent::Diverging(end),
                     FetchContent::SnapshotId(id) => QuorumContent::SnapshotId(id),

@@ -66,14 +66,14 @@ pub(super) fn records_of(bytes: &[u8]) -> Result<(Vec<ReplicaRecord>, Option<i64
         if !batch.is_crc_valid() {
             return Err("a checksum is wrong".to_owned());
         }
-        end = Some(batch.next_offset());
+        end = Some(batch.next_offset().0);
         let epoch = batch.partition_leader_epoch();
         let records = batch.records(&mut decompressor, &mut scratch, 1 << 20);
         for record in records.map_err(|error| error.to_string())? {
             let record = record.map_err(|error| error.to_string())?;
             let value = record.value.unwrap_or_default();
             found.push((
-                record.offset,
+                record.offset.0,
                 epoch,
                 String::from_utf8_lossy(value).into_owned(),
             ));

@@ -6,7 +6,7 @@ use crate::protocol;
 use controller::{ControllerRequest, ControllerResponse};
 use coordinator::transaction::{MarkersToWrite, PartitionsToAdd};
 use metadata::SnapshotId;
-use model::{BrokerId, ErrorCode, LeaderEpoch, Uuid};
+use model::{BrokerId, ErrorCode, LeaderEpoch, Offset, Uuid};
 use raft::{LeaderAndEpoch, Request};
 use storage::leader_epochs::LeaderEpochEnd;
 
@@ -88,7 +88,7 @@ pub(super) enum Answer {
     Leaders(Vec<PartitionLeader>),
     EndOffset(Result<i64, ErrorCode>),
     /// The largest epoch that is not above that which was asked about, and where it ends.
-    EpochEnd(Result<(LeaderEpoch, i64), ErrorCode>),
+    EpochEnd(Result<(LeaderEpoch, Offset), ErrorCode>),
     Client(protocol::Answer),
 }
 

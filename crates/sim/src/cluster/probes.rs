@@ -9,7 +9,7 @@ use super::message::{Answer, Ask};
 use crate::judge::{Judge, Promise};
 use crate::protocol::{self, Fetched};
 use crate::random::Random;
-use model::{ErrorCode, LeaderEpoch};
+use model::{ErrorCode, LeaderEpoch, Offset};
 use record::Batches;
 use std::collections::BTreeMap;
 
@@ -88,9 +88,9 @@ impl Probes {
                 ErrorCode::None
             }
             Answer::EpochEnd(Ok((epoch, end_offset))) => {
-                let is_short = seen
-                    .last
-                    .is_some_and(|(last, of)| epoch == of && end_offset <= last || epoch < of);
+                let is_short = seen.last.is_some_and(|(last, of)| {
+                    epoch == of && end_offset <= Offset(last) || epoch < of
+                });
                 if is_short {
                     let detail = format!("{log:?}: {epoch} ends at {end_offset}, after {seen:?}");
                     judge.broken(Promise::ReadIsOfItsEpoch, detail);
@@ -119,9 +119,9 @@ impl Probes {
         let seen = self.read.entry((*topic_id, *partition)).or_default();
         for batch in Batches::new(&fetched.records).flatten() {
             let last = batch.last_offset();
-            if last >= *offset {
-                seen.last = Some((last, batch.partition_leader_epoch()));
-                seen.end_offset = seen.end_offset.max(last + 1);
+            if last >= Offset(*offset) {
+                seen.last = Some((last.0, batch.partition_leader_epoch()));
+                seen.end_offset = seen.end_offset.max((last + 1).0);
             }
         }
     }

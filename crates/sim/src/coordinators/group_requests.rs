@@ -10,7 +10,7 @@ use coordinator::group::{
 };
 use coordinator::{Decision, GroupResponse};
 use metadata::MetadataImage;
-use model::{ErrorCode, LeaderEpoch, Now, ProducerEpoch, ProducerId, Uuid};
+use model::{ErrorCode, LeaderEpoch, Now, Offset, ProducerEpoch, ProducerId, Uuid};
 use replication::VerificationGuard;
 
 const TIMEOUT_MS: i32 = crate::protocol::SESSION_TIMEOUT_MS;
@@ -174,7 +174,7 @@ impl<C: CoordinatorCaller> Groups<C> {
         };
         let fetched = self.shard_of(group)?.fetch_offsets(&fetch);
         match fetched_offset(fetched) {
-            (ErrorCode::None, offset) => Some(offset),
+            (ErrorCode::None, offset) => Some(offset.0),
             _ => None,
         }
     }
@@ -274,17 +274,20 @@ fn stored(errors: Result<PartitionErrors, ErrorCode>) -> Answer {
 
 fn fetched(topics: Result<Vec<FetchedTopic>, ErrorCode>) -> Answer {
     let (error, offset) = fetched_offset(topics);
-    Answer::Offset { error, offset }
+    Answer::Offset {
+        error,
+        offset: offset.0,
+    }
 }
 
-fn fetched_offset(topics: Result<Vec<FetchedTopic>, ErrorCode>) -> (ErrorCode, i64) {
+fn fetched_offset(topics: Result<Vec<FetchedTopic>, ErrorCode>) -> (ErrorCode, Offset) {
     let first = topics.map(|topics| {
         let first = topics.first().and_then(|topic| topic.partitions.first());
         first.map(|found| (found.error, found.offset))
     });
     match first {
-        Ok(found) => found.unwrap_or((ErrorCode::UnknownServerError, -1)),
-        Err(error) => (error, -1),
+        Ok(found) => found.unwrap_or((ErrorCode::UnknownServerError, Offset::NONE)),
+        Err(error) => (error, Offset::NONE),
     }
 }
 
@@ -294,7 +297,7 @@ fn committed(name: &str, topic_id: Uuid, index: i32, offset: i64) -> OffsetCommi
         topic_id,
         partitions: vec![OffsetCommitPartition {
             index,
-            offset,
+            offset: Offset(offset),
             leader_epoch: LeaderEpoch::NONE,
             metadata: None,
         }],

@@ -12,7 +12,7 @@ use coordinator::group::{
 };
 use coordinator::runtime::{HostedPartition, TransactionMarker};
 use metadata::MetadataImage;
-use model::{ErrorCode, LeaderEpoch, MonotonicTime, Now};
+use model::{ErrorCode, LeaderEpoch, MonotonicTime, Now, Offset};
 use replication::{PartitionKey, VerificationGuard};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -211,7 +211,7 @@ impl<C: CoordinatorCaller> Groups<C> {
         marker: TransactionMarker,
         transaction_version: i16,
         now: Now,
-    ) -> Result<Result<i64, ErrorCode>, Halted> {
+    ) -> Result<Result<Offset, ErrorCode>, Halted> {
         let Ok(seat) = self.seats.seat(index) else {
             return Ok(Err(ErrorCode::NotLeaderOrFollower));
         };

@@ -7,7 +7,7 @@ use coordinator::runtime::{
     AppendedBatch, Asker, CoordinatorLog, CoordinatorShard, HostedPartition, LoadError, LogReader,
     Waiter, load_shard,
 };
-use model::{ErrorCode, Now};
+use model::{ErrorCode, Now, Offset};
 use record::{Codec, Compression, ValidatedBatch};
 use replication::{AppendError, Appended, Leadership, ReadError, VerificationGuard};
 use std::cell::{Cell, RefCell};
@@ -57,7 +57,7 @@ impl SimLog {
     }
 
     /// What every in-sync replica has, while it is led on.
-    pub(super) fn replicated(&self) -> i64 {
+    pub(super) fn replicated(&self) -> Offset {
         self.high_watermark()
     }
 
@@ -110,15 +110,15 @@ impl CoordinatorLog for SimLog {
         self.told(partition.append_marker_in(leadership, batch, transaction_version, now_ms))
     }
 
-    fn high_watermark(&self) -> i64 {
+    fn high_watermark(&self) -> Offset {
         if self.answers_early {
-            return i64::MAX;
+            return Offset::MAX;
         }
         // In this order: what is replicated later may be other records at the same offsets.
         let high_watermark = self.partition.high_watermark();
         match self.partition.leadership() == self.leadership {
             true => high_watermark,
-            false => i64::MIN,
+            false => Offset::MIN,
         }
     }
 }
@@ -150,7 +150,7 @@ where
     let partition = hosted.log().partition.clone();
     let end_offset = partition.offsets().log_end_offset;
     let reader = SimReader {
-        end_offset: mistakes.loads_until.unwrap_or(end_offset),
+        end_offset: Offset(mistakes.loads_until.unwrap_or(end_offset.0)),
         partition: &partition,
         fault: RefCell::default(),
     };
@@ -170,27 +170,27 @@ where
 /// The log of a partition as it is loaded. It was written by nobody but coordinators, and nothing is left out.
 struct SimReader<'p> {
     partition: &'p SimPartition,
-    end_offset: i64,
+    end_offset: Offset,
     fault: RefCell<Option<String>>,
 }
 
 impl LogReader for SimReader<'_> {
     type Error = ReadError;
 
-    fn bounds(&self) -> (i64, i64) {
+    fn bounds(&self) -> (Offset, Offset) {
         (self.partition.offsets().log_start_offset, self.end_offset)
     }
 
-    fn read(&self, offset: i64, max_bytes: usize) -> Result<Vec<u8>, ReadError> {
+    fn read(&self, offset: Offset, max_bytes: usize) -> Result<Vec<u8>, ReadError> {
         self.partition.read_bytes(offset, max_bytes)
     }
 
-    fn note_damage(&self, offset: i64) {
+    fn note_damage(&self, offset: Offset) {
         let fault = format!("a damaged batch of a coordinator at {offset}");
         self.fault.replace(Some(fault));
     }
 
-    fn note_skipped(&self, offset: i64, reason: &str) {
+    fn note_skipped(&self, offset: Offset, reason: &str) {
         self.fault
             .replace(Some(format!("record {offset}: {reason}")));
     }

@@ -25,7 +25,7 @@ pub(super) fn records_of(fetched: &Fetched, is_committed: bool) -> Result<ReadRe
     let (mut decompressor, mut scratch) = (Decompressor::default(), Vec::new());
     // Each begins once: the producer goes on to other transactions.
     let mut begun: BTreeSet<(i64, ProducerId)> =
-        fetched.aborted.iter().map(|one| (one.1, one.0)).collect();
+        fetched.aborted.iter().map(|one| (one.1.0, one.0)).collect();
     let mut aborted = BTreeSet::new();
     let mut read = ReadRecords::default();
     for batch in Batches::new(&fetched.records) {
@@ -33,10 +33,10 @@ pub(super) fn records_of(fetched: &Fetched, is_committed: bool) -> Result<ReadRe
         if !batch.is_crc_valid() {
             return Err("a checksum is wrong".to_owned());
         }
-        read.end = Some(batch.next_offset());
+        read.end = Some(batch.next_offset().0);
         let producer_id = batch.producer_id();
         while let Some((first, id)) = begun.first().copied()
-            && first <= batch.last_offset()
+            && first <= batch.last_offset().0
         {
             begun.pop_first();
             aborted.insert(id);
@@ -54,7 +54,7 @@ pub(super) fn records_of(fetched: &Fetched, is_committed: bool) -> Result<ReadRe
             } else if !(is_committed && batch.is_transactional() && aborted.contains(&producer_id))
             {
                 read.records.push(ReadRecord {
-                    offset: record.offset,
+                    offset: record.offset.0,
                     leader_epoch: batch.partition_leader_epoch(),
                     value: String::from_utf8_lossy(record.value.unwrap_or_default()).into_owned(),
                 });

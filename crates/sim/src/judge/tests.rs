@@ -16,7 +16,7 @@ use super::{Floor, Judge, Promise, ReadRecord, TopicState, TransactionOutcome};
 use crate::partition::Observed;
 use crate::protocol::Fetched;
 use metadata::{ConfigResource, ConfigResourceType, MetadataImage, MetadataRecord};
-use model::{ErrorCode, LeaderEpoch, ProducerId, Uuid};
+use model::{ErrorCode, LeaderEpoch, Offset, ProducerId, Uuid};
 use record::{BatchBuilder, BatchHeader};
 use replication::{PartitionKey, PartitionOffsets};
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,7 +103,7 @@ impl<'a> Record<'a> {
     fn batch(&self) -> Vec<u8> {
         let is_abort = self.value == "abort";
         let mut builder = BatchBuilder::new(BatchHeader {
-            base_offset: self.offset,
+            base_offset: Offset(self.offset),
             partition_leader_epoch: self.epoch,
             producer_id: self.producer.unwrap_or(ProducerId::NONE),
             is_transactional: self.producer.is_some(),
@@ -196,7 +196,8 @@ impl History {
         let high_watermark = step.number("high").unwrap_or(end.max(before));
         let log_start_offset = step.number("start").unwrap_or(0);
         let aborted = step.text("aborted").map(Record::of);
-        let aborted = aborted.map(|one| (ProducerId(one.value.parse().unwrap()), one.offset));
+        let aborted =
+            aborted.map(|one| (ProducerId(one.value.parse().unwrap()), Offset(one.offset)));
         let mut bytes: Vec<u8> = records.iter().flat_map(Record::batch).collect();
         if step.has("torn") {
             *bytes.last_mut().unwrap() ^= 1;
@@ -274,10 +275,10 @@ impl History {
         let observed = |end: i64| Observed {
             key,
             offsets: PartitionOffsets {
-                log_start_offset: 0,
-                last_stable_offset: step.number("stable").unwrap_or(end),
-                high_watermark: step.number("high").unwrap_or(end),
-                log_end_offset: end,
+                log_start_offset: Offset(0),
+                last_stable_offset: Offset(step.number("stable").unwrap_or(end)),
+                high_watermark: Offset(step.number("high").unwrap_or(end)),
+                log_end_offset: Offset(end),
                 leader_epoch: LeaderEpoch(step.number("epoch").unwrap_or(1) as i32),
             },
         };

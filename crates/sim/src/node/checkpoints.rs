@@ -3,7 +3,7 @@
 use super::hosting::Hosting;
 use crate::halted::Halted;
 use crate::planted::Planted;
-use model::TopicPartition;
+use model::{Offset, TopicPartition};
 use std::path::Path;
 use storage::boot_id::note_boot_id;
 use storage::checkpoint::{
@@ -103,7 +103,7 @@ impl Hosting {
                 continue;
             };
             let name = partition.topic_partition().clone();
-            if offsets.log_start_offset > 0 {
+            if offsets.log_start_offset > Offset::ZERO {
                 let starts = &mut checkpoints.log_start_offsets;
                 starts.insert(name.clone(), offsets.log_start_offset);
             }

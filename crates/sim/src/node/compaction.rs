@@ -1,6 +1,7 @@
 //! What is compacted at the moment, and up to where logs are.
 
 use crate::partition::SimPartition;
+use model::Offset;
 use std::sync::Arc;
 use storage::checkpoint::OffsetCheckpoint;
 use storage::sim::SimDisk;
@@ -21,5 +22,5 @@ pub(super) struct Running {
     pub(super) partition: Arc<SimPartition>,
     pub(super) compaction: Compaction<SimDisk>,
     pub(super) map: OffsetMap,
-    pub(super) end_offset: i64,
+    pub(super) end_offset: Offset,
 }

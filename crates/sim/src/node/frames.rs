@@ -12,7 +12,7 @@ use super::{Caller, Node};
 use crate::halted::Halted;
 use crate::protocol::{Answer, Ask, Fetched, ProducerKey};
 use metadata::TRANSACTION_VERSION_FEATURE;
-use model::{BrokerId, DecodeError, ErrorCode, LeaderEpoch, Message, Now, Reader};
+use model::{BrokerId, DecodeError, ErrorCode, LeaderEpoch, Message, Now, Offset, Reader};
 use simclients::{HOST, PORT};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -376,18 +376,18 @@ impl Node {
                 (EARLIEST, _) => offsets.log_start_offset,
                 (LATEST, 0) => offsets.high_watermark,
                 (LATEST, _) => offsets.last_stable_offset,
-                _ => -1,
+                _ => Offset::NONE,
             };
             Ok::<_, ErrorCode>((offset, offsets.leader_epoch.0))
         };
         let topics = message.topics.iter().map(|topic| {
             let partitions = topic.partitions.iter().map(|asked| {
                 let listed = list(topic.name, asked.partition_index, asked.timestamp);
-                let (offset, leader_epoch) = listed.unwrap_or((-1, -1));
+                let (offset, leader_epoch) = listed.unwrap_or((Offset::NONE, -1));
                 ListOffsetsPartitionResponse {
                     partition_index: asked.partition_index,
                     error_code: listed.err().unwrap_or(ErrorCode::None).code(),
-                    offset,
+                    offset: offset.0,
                     leader_epoch,
                     ..ListOffsetsPartitionResponse::default()
                 }
@@ -419,12 +419,12 @@ impl Node {
                     LeaderEpoch(asked.leader_epoch),
                 );
                 let place = found.ok().flatten();
-                let (leader_epoch, end_offset) = place.unwrap_or((LeaderEpoch::NONE, -1));
+                let (leader_epoch, end_offset) = place.unwrap_or((LeaderEpoch::NONE, Offset::NONE));
                 EpochEndOffset {
                     error_code: found.err().unwrap_or(ErrorCode::None).code(),
                     partition: asked.partition,
                     leader_epoch: leader_epoch.0,
-                    end_offset,
+                    end_offset: end_offset.0,
                 }
             });
             OffsetForLeaderTopicResult {
@@ -447,7 +447,7 @@ impl Node {
             for asked in topic.partitions.iter() {
                 let epoch = LeaderEpoch(asked.current_leader_epoch);
                 let key = (topic.topic_id, asked.partition);
-                let fetched = self.fetch(key, asked.fetch_offset, epoch, is_committed);
+                let fetched = self.fetch(key, Offset(asked.fetch_offset), epoch, is_committed);
                 found.push((key, fetched));
             }
         }
@@ -461,7 +461,7 @@ impl Node {
                 .iter()
                 .map(|(id, first)| AbortedTransaction {
                     producer_id: id.0,
-                    first_offset: *first,
+                    first_offset: first.0,
                 });
             let partition = PartitionData {
                 partition_index: *index,

@@ -11,7 +11,7 @@ use coordinator::group::{
     SyncGroup, SyncGroupResponse, TopicRegex,
 };
 use coordinator::{Decision, GroupResponse};
-use model::{DecodeError, ErrorCode, LeaderEpoch, Message, Now, Uuid};
+use model::{DecodeError, ErrorCode, LeaderEpoch, Message, Now, Offset, Uuid};
 use wire::ApiKey;
 use wire::messages::consumer_group_heartbeat_response::{Assignment, TopicPartitions};
 use wire::messages::join_group_response::JoinGroupResponseMember;
@@ -224,7 +224,7 @@ impl Node {
                 .iter()
                 .map(|one| OffsetCommitPartition {
                     index: one.partition_index,
-                    offset: one.committed_offset,
+                    offset: Offset(one.committed_offset),
                     leader_epoch: LeaderEpoch(one.committed_leader_epoch),
                     metadata: one.committed_metadata,
                 })
@@ -301,7 +301,7 @@ impl Node {
                 let partitions = topic.partitions.iter();
                 let partitions = partitions.map(|one| OffsetFetchResponsePartitions {
                     partition_index: one.index,
-                    committed_offset: one.offset,
+                    committed_offset: one.offset.0,
                     committed_leader_epoch: one.leader_epoch.0,
                     metadata: Some(&one.metadata),
                     error_code: one.error.code(),

@@ -16,7 +16,7 @@ use crate::schedule::KEYED;
 use config::{ConfigMap, TopicDefaults, topic_settings::TopicSettings};
 use controller::metadata_log::METADATA_LOG_FOLDER;
 use metadata::{MetadataDelta, MetadataImage, Topic};
-use model::{LeaderEpoch, MonotonicTime, TopicPartition, Uuid};
+use model::{LeaderEpoch, MonotonicTime, Offset, TopicPartition, Uuid};
 use record::{TargetCompression, TimestampType, ValidationRules};
 use replication::{LogHost, Partition, PartitionKey};
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,7 +118,9 @@ impl Hosting {
                         let known = &checkpoints[*at];
                         let mut opening =
                             self.opening(*at, (topic.id, &name), &config, surroundings);
-                        let of = |all: &OffsetCheckpoint| all.get(&name).copied().unwrap_or(0);
+                        let of = |all: &OffsetCheckpoint| {
+                            all.get(&name).copied().unwrap_or(Offset::ZERO)
+                        };
                         opening.recovery_point = of(&known.recovery_points);
                         opening.log_start_offset = of(&known.log_start_offsets);
                         opening.is_clean = self.directories[*at].is_clean;
@@ -285,7 +287,7 @@ impl Hosting {
         if self.planted == Planted::CheckpointsByName {
             let path = self.directories[at].path.join(LOG_START_OFFSET_CHECKPOINT);
             let starts = read_checkpoint(&self.disk, &path).unwrap_or_default();
-            opening.log_start_offset = starts.get(name).copied().unwrap_or(0);
+            opening.log_start_offset = starts.get(name).copied().unwrap_or(Offset::ZERO);
         }
         let path = opening.directory.clone();
         let log = Log::create(opening)?;

@@ -10,7 +10,7 @@ use controller::alter_configs::{AlterOptions, AlteredResource, ConfigChange, Con
 use controller::create_topics::NewTopic;
 use controller::delete_topics::TopicToDelete;
 use controller::{AlterConfigs, CreateTopics, DeleteTopics};
-use model::{ErrorCode, LeaderEpoch, Now, Uuid};
+use model::{ErrorCode, LeaderEpoch, Now, Offset, Uuid};
 use record::{ProduceValidator, RecordBatch, ValidatedBatch, accept_produced};
 use replication::{Acks, AppendError, Isolation, ReadRequest, VerificationGuard};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl Node {
                 is_committed,
             } => {
                 let key = (topic_id, partition);
-                let fetched = self.fetch(key, offset, LeaderEpoch::NONE, is_committed);
+                let fetched = self.fetch(key, Offset(offset), LeaderEpoch::NONE, is_committed);
                 self.answers.push((caller, Answer::Fetched(fetched)));
             }
             Ask::Metadata { topic } => {
@@ -66,7 +66,7 @@ impl Node {
                 partition,
                 offset,
             } => {
-                let error = self.delete_records(&topic, partition, offset)?;
+                let error = self.delete_records(&topic, partition, Offset(offset))?;
                 self.answers.push((caller, Answer::Done { error }));
             }
             Ask::InitProducerId { .. }
@@ -160,7 +160,7 @@ impl Node {
             Ok(appended) => {
                 let answer = Answer::Produced {
                     error: ErrorCode::None,
-                    base_offset: appended.base_offset,
+                    base_offset: appended.base_offset.0,
                 };
                 let until = match self.planted {
                     Planted::AnswersEarly => Vec::new(),
@@ -188,7 +188,7 @@ impl Node {
     pub(super) fn fetch(
         &self,
         (topic_id, index): (Uuid, i32),
-        offset: i64,
+        offset: Offset,
         current_leader_epoch: LeaderEpoch,
         is_committed: bool,
     ) -> Fetched {
@@ -221,12 +221,12 @@ impl Node {
         };
         Fetched {
             error: ErrorCode::None,
-            high_watermark: read.offsets.high_watermark,
+            high_watermark: read.offsets.high_watermark.0,
             last_stable_offset: match self.planted {
-                Planted::TellsUnstableOffsets => read.offsets.log_end_offset,
-                _ => read.offsets.last_stable_offset,
+                Planted::TellsUnstableOffsets => read.offsets.log_end_offset.0,
+                _ => read.offsets.last_stable_offset.0,
             },
-            log_start_offset: read.offsets.log_start_offset,
+            log_start_offset: read.offsets.log_start_offset.0,
             aborted: read.aborted_transactions.unwrap_or_default(),
             records,
         }
@@ -236,7 +236,7 @@ impl Node {
         &mut self,
         topic: &str,
         index: i32,
-        offset: i64,
+        offset: Offset,
     ) -> Result<ErrorCode, Halted> {
         let Some(topic_id) = self.image.topics.id_of(topic) else {
             return Ok(ErrorCode::UnknownTopicOrPartition);
@@ -245,7 +245,7 @@ impl Node {
             Ok(partition) => partition,
             Err(error) => return Ok(error),
         };
-        if !(0..=partition.high_watermark()).contains(&offset) {
+        if !(Offset::ZERO..=partition.high_watermark()).contains(&offset) {
             return Ok(ErrorCode::OffsetOutOfRange);
         }
         match partition.delete_records_before(offset) {

@@ -7,7 +7,7 @@ use crate::partition::SimPartition;
 use crate::planted::Planted;
 use crate::protocol::{Answer, Ask, ProducerKey};
 use coordinator::transaction::ProducerIdAndEpoch;
-use model::{ErrorCode, Now, TopicPartition};
+use model::{ErrorCode, Now, Offset, TopicPartition};
 use replication::FirstBatch;
 use std::sync::Arc;
 
@@ -169,7 +169,7 @@ impl Node {
         finishing: &Finishing,
         name: &TopicPartition,
         now: Now,
-    ) -> Result<Result<Option<(Arc<SimPartition>, i64)>, ()>, Halted> {
+    ) -> Result<Result<Option<(Arc<SimPartition>, Offset)>, ()>, Halted> {
         let topic = self.image.topics.by_name(&name.topic);
         let topic = topic.filter(|topic| topic.partition(name.partition).is_some());
         let Some(topic_id) = topic.map(|topic| topic.id) else {

@@ -2,7 +2,7 @@
 
 use super::requests::version_of;
 use super::{Answer, Ask, Fetched, Joined, ProducerKey};
-use model::{DecodeError, ErrorCode, Message, ProducerId, Reader};
+use model::{DecodeError, ErrorCode, Message, Offset, ProducerId, Reader};
 use wire::messages::create_topics_response::CreatableTopicResult;
 use wire::messages::delete_records_response::{
     DeleteRecordsPartitionResult, DeleteRecordsTopicResult,
@@ -307,9 +307,9 @@ impl Answer {
 }
 
 fn fetch_frame(correlation_id: i32, fetched: &Fetched) -> Vec<u8> {
-    let aborted = |(producer_id, first_offset): &(ProducerId, i64)| AbortedTransaction {
+    let aborted = |(producer_id, first_offset): &(ProducerId, Offset)| AbortedTransaction {
         producer_id: producer_id.0,
-        first_offset: *first_offset,
+        first_offset: first_offset.0,
     };
     let partition = PartitionData {
         error_code: fetched.error.code(),
@@ -344,7 +344,7 @@ fn read_fetched(body: &[u8]) -> Result<Fetched, DecodeError> {
         log_start_offset: partition.log_start_offset,
         aborted: aborted
             .iter()
-            .map(|one| (ProducerId(one.producer_id), one.first_offset))
+            .map(|one| (ProducerId(one.producer_id), Offset(one.first_offset)))
             .collect(),
         records: partition.records.unwrap_or_default().to_vec(),
     })

@@ -7,7 +7,7 @@ use crate::node::Caller;
 use crate::partition::Observed;
 use crate::protocol::{Answer, Ask};
 use crate::schedule::{STEADY, TRANSACTIONAL};
-use model::ErrorCode;
+use model::{ErrorCode, Offset};
 use std::path::{Path, PathBuf};
 use storage::Disk;
 use storage::inspect::{LogFile, LogFileKind, faults_of};
@@ -27,7 +27,7 @@ fn inspected(name: &str) -> Option<LogFile> {
         name.ends_with(".checkpoint") && name.starts_with(|first: char| first.is_ascii_digit());
     let snapshot = LogFile {
         kind: LogFileKind::Log,
-        offset: 0,
+        offset: Offset::ZERO,
         is_current: true,
     };
     let file = is_snapshot
@@ -139,7 +139,7 @@ impl World {
             let ask = Ask::Fetch {
                 topic_id: one.key.0,
                 partition: one.key.1,
-                offset,
+                offset: offset.0,
                 is_committed,
             };
             let Some(Answer::Fetched(fetched)) = self.ask(ask) else {
@@ -151,15 +151,15 @@ impl World {
                 break;
             }
             let floor = self.judge.floor(one.key);
-            let read = (one.key, offset);
+            let read = (one.key, offset.0);
             let next = self.judge.read(read, &fetched, floor, is_committed, true);
-            if next <= offset {
+            if next <= offset.0 {
                 break;
             }
-            offset = next;
+            offset = Offset(next);
         }
         self.judge
-            .scanned(one.key, offset, one.offsets.high_watermark);
+            .scanned(one.key, offset.0, one.offsets.high_watermark.0);
     }
 
     /// What transactions have committed of offsets.

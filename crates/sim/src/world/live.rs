@@ -395,7 +395,7 @@ impl World {
         let left = observed.iter().find(|one| {
             let key = (GROUP.to_owned(), id, one.key.1);
             let known = self.judge.known_offset(&key).unwrap_or(0);
-            one.key.0 == id && known < one.offsets.last_stable_offset
+            one.key.0 == id && known < one.offsets.last_stable_offset.0
         });
         left.map(|one| format!("{GROUP} has not committed all of {:?}", one.key))
     }

@@ -1,6 +1,7 @@
 //! The records of one batch for those who look at each: expanded in memory or, where they would take
 //! too much of it, as they come out of their codec.
 
+use model::Offset;
 use record::{
     Compression, DecompressError, Decompressor, ReadRecordsError, RecordBatch, RecordVisitor,
     Records, VisitedRecord,
@@ -108,13 +109,13 @@ impl BatchRecords<'_> {
 pub(super) struct KeyIndexer<'m> {
     map: &'m mut OffsetMap,
     /// Records before are not noted.
-    first_offset: i64,
+    first_offset: Offset,
     key: KeyHasher,
     pub(super) is_full: bool,
 }
 
 impl<'m> KeyIndexer<'m> {
-    pub(super) fn new(map: &'m mut OffsetMap, first_offset: i64) -> Self {
+    pub(super) fn new(map: &'m mut OffsetMap, first_offset: Offset) -> Self {
         Self {
             key: map.hasher(),
             map,

@@ -7,12 +7,13 @@
 //! ```
 
 use crate::config::LogConfig;
+use model::Offset;
 
 /// A segment as the cleaner sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CleanableSegment {
     /// Base offset.
-    pub base_offset: i64,
+    pub base_offset: Offset,
     /// Size of the log file.
     pub size_bytes: u64,
     /// Largest timestamp of its records, or of the file when they have none.
@@ -25,11 +26,11 @@ pub struct CleanableLog<'a> {
     /// Ascending; the last one is active.
     pub segments: &'a [CleanableSegment],
     /// Where the log starts for its readers.
-    pub log_start_offset: i64,
+    pub log_start_offset: Offset,
     /// Where it ends.
-    pub log_end_offset: i64,
+    pub log_end_offset: Offset,
     /// Nothing at or above is cleaned: the offset of an open transaction, or the high watermark.
-    pub last_stable_offset: i64,
+    pub last_stable_offset: Offset,
     /// The time.
     pub now_ms: i64,
 }
@@ -38,9 +39,9 @@ pub struct CleanableLog<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cleanable {
     /// Where the dirty part starts.
-    pub first_dirty_offset: i64,
+    pub first_dirty_offset: Offset,
     /// Where it ends, at the base offset of a segment.
-    pub first_uncleanable_offset: i64,
+    pub first_uncleanable_offset: Offset,
     /// Bytes of the segments before the dirty part.
     pub clean_bytes: u64,
     /// Bytes of the dirty part.
@@ -69,7 +70,7 @@ impl Cleanable {
 /// What may be cleaned of a log that is clean up to `checkpoint`, if that is known.
 pub fn cleanable_range(
     log: &CleanableLog<'_>,
-    checkpoint: Option<i64>,
+    checkpoint: Option<Offset>,
     config: &LogConfig,
 ) -> Cleanable {
     let start = log.log_start_offset;
@@ -93,7 +94,7 @@ pub fn cleanable_range(
     let first_uncleanable_offset = closed_from(log.segments, uncleanable)
         .next()
         .map_or(active, |one| one.base_offset);
-    let bytes = |from: i64, to: i64| -> u64 {
+    let bytes = |from: Offset, to: Offset| -> u64 {
         let closed = log.segments.iter().enumerate();
         let within = closed.filter(|(at, one)| {
             let end = log.segments.get(at + 1).map(|next| next.base_offset);
@@ -106,7 +107,7 @@ pub fn cleanable_range(
     Cleanable {
         first_dirty_offset,
         first_uncleanable_offset: first_uncleanable_offset.max(first_dirty_offset),
-        clean_bytes: bytes(i64::MIN, dirty_start),
+        clean_bytes: bytes(Offset::MIN, dirty_start),
         dirty_bytes,
         is_checkpoint_wrong,
     }
@@ -115,7 +116,7 @@ pub fn cleanable_range(
 /// The segments but for the active one, from the one on that holds `offset`.
 fn closed_from(
     segments: &[CleanableSegment],
-    offset: i64,
+    offset: Offset,
 ) -> impl Iterator<Item = &CleanableSegment> {
     let closed = &segments[..segments.len().saturating_sub(1)];
     let after = segments.partition_point(|one| one.base_offset <= offset);
@@ -129,22 +130,22 @@ mod tests {
     /// Four segments of 100 bytes and 10 offsets, the last one active; the youngest record of each
     /// is of its end. Expects first dirty and first uncleanable offset and the two sums of bytes.
     fn check(
-        checkpoint: Option<i64>,
+        checkpoint: Option<Offset>,
         change: impl FnOnce(&mut CleanableLog<'_>, &mut LogConfig),
         expected: (i64, i64, u64, u64),
     ) {
         let segments: Vec<_> = (0..4)
             .map(|at| CleanableSegment {
-                base_offset: at * 10,
+                base_offset: Offset(at * 10),
                 size_bytes: 100,
                 largest_timestamp_ms: at * 10 + 9,
             })
             .collect();
         let mut log = CleanableLog {
             segments: &segments,
-            log_start_offset: 0,
-            log_end_offset: 38,
-            last_stable_offset: 38,
+            log_start_offset: Offset(0),
+            log_end_offset: Offset(38),
+            last_stable_offset: Offset(38),
             now_ms: 100,
         };
         let mut config = LogConfig::default();
@@ -153,8 +154,8 @@ mod tests {
         let sums = (found.clean_bytes, found.dirty_bytes);
         assert_eq!(
             (
-                found.first_dirty_offset,
-                found.first_uncleanable_offset,
+                found.first_dirty_offset.0,
+                found.first_uncleanable_offset.0,
                 sums.0,
                 sums.1
             ),
@@ -165,29 +166,37 @@ mod tests {
     #[test]
     fn everything_but_the_active_segment_is_dirty_at_first() {
         check(None, |_, _| {}, (0, 30, 0, 300));
-        check(Some(20), |_, _| {}, (20, 30, 200, 100));
-        check(Some(30), |_, _| {}, (30, 30, 300, 0));
+        check(Some(Offset(20)), |_, _| {}, (20, 30, 200, 100));
+        check(Some(Offset(30)), |_, _| {}, (30, 30, 300, 0));
     }
 
     #[test]
     fn a_segment_that_is_clean_in_part_is_dirty() {
-        check(Some(15), |_, _| {}, (15, 30, 200, 200));
+        check(Some(Offset(15)), |_, _| {}, (15, 30, 200, 200));
     }
 
     #[test]
     fn a_checkpoint_outside_the_log_counts_for_nothing() {
-        check(Some(39), |_, _| {}, (0, 30, 0, 300));
+        check(Some(Offset(39)), |_, _| {}, (0, 30, 0, 300));
         check(
-            Some(3),
-            |log, _| log.log_start_offset = 12,
+            Some(Offset(3)),
+            |log, _| log.log_start_offset = Offset(12),
             (12, 30, 200, 200),
         );
     }
 
     #[test]
     fn open_transactions_and_young_records_stay() {
-        check(None, |log, _| log.last_stable_offset = 25, (0, 20, 0, 200));
-        check(None, |log, _| log.last_stable_offset = 5, (0, 0, 0, 0));
+        check(
+            None,
+            |log, _| log.last_stable_offset = Offset(25),
+            (0, 20, 0, 200),
+        );
+        check(
+            None,
+            |log, _| log.last_stable_offset = Offset(5),
+            (0, 0, 0, 0),
+        );
         check(
             None,
             |_, config| config.min_compaction_lag_ms = 75,
@@ -199,8 +208,8 @@ mod tests {
             (0, 0, 0, 0),
         );
         check(
-            Some(20),
-            |log, _| log.last_stable_offset = 5,
+            Some(Offset(20)),
+            |log, _| log.last_stable_offset = Offset(5),
             (20, 20, 200, 0),
         );
     }
@@ -217,8 +226,8 @@ mod tests {
     #[test]
     fn the_ratio_has_to_be_exceeded() {
         let cleanable = |clean_bytes, dirty_bytes| Cleanable {
-            first_dirty_offset: 0,
-            first_uncleanable_offset: 0,
+            first_dirty_offset: Offset(0),
+            first_uncleanable_offset: Offset(0),
             clean_bytes,
             dirty_bytes,
             is_checkpoint_wrong: false,

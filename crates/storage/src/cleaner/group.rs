@@ -26,21 +26,26 @@ pub(super) fn group_end(sources: &[Source], config: &LogConfig) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::Offset;
 
     /// Segments by base offset, size and bytes of each index; the last one ends at `end_offset`.
-    fn check(segments: &[(i64, u32, u64)], end_offset: i64, expected: &[usize]) {
+    fn check(segments: &[(i64, u32, u64)], end_offset: Offset, expected: &[usize]) {
         let config = LogConfig {
             segment_bytes: 100,
             segment_index_bytes: 100,
             ..LogConfig::default()
         };
-        let ends = segments.iter().skip(1).map(|one| one.0).chain([end_offset]);
+        let ends = segments
+            .iter()
+            .skip(1)
+            .map(|one| Offset(one.0))
+            .chain([end_offset]);
         let sources: Vec<Source> = segments
             .iter()
             .zip(ends)
             .map(
                 |((base_offset, size_bytes, index_bytes), end_offset)| Source {
-                    base_offset: *base_offset,
+                    base_offset: Offset(*base_offset),
                     end_offset,
                     size_bytes: *size_bytes,
                     modified_ms: 0,
@@ -61,12 +66,12 @@ mod tests {
 
     #[test]
     fn groups_fit_a_segment() {
-        check(&[(0, 50, 0), (5, 50, 0), (9, 1, 0)], 10, &[2, 1]);
-        check(&[(0, 150, 0), (5, 0, 0), (9, 1, 0)], 10, &[1, 2]);
-        check(&[(0, 1, 60), (5, 1, 60), (9, 1, 1)], 10, &[1, 2]);
+        check(&[(0, 50, 0), (5, 50, 0), (9, 1, 0)], Offset(10), &[2, 1]);
+        check(&[(0, 150, 0), (5, 0, 0), (9, 1, 0)], Offset(10), &[1, 2]);
+        check(&[(0, 1, 60), (5, 1, 60), (9, 1, 1)], Offset(10), &[1, 2]);
         let far = i64::from(i32::MAX);
-        check(&[(0, 1, 0), (5, 1, 0), (9, 1, 0)], far + 1, &[3]);
-        check(&[(0, 1, 0), (5, 1, 0), (9, 1, 0)], far + 2, &[2, 1]);
-        check(&[(0, 1, 0), (far + 1, 1, 0)], far + 2, &[1, 1]);
+        check(&[(0, 1, 0), (5, 1, 0), (9, 1, 0)], Offset(far + 1), &[3]);
+        check(&[(0, 1, 0), (5, 1, 0), (9, 1, 0)], Offset(far + 2), &[2, 1]);
+        check(&[(0, 1, 0), (far + 1, 1, 0)], Offset(far + 2), &[1, 1]);
     }
 }

@@ -10,6 +10,8 @@
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;
 
+use model::Offset;
+
 const SLOT_BYTES: u64 = 24;
 
 /// A hash map of digests to offsets; linear probing, no growth, no removal.
@@ -18,7 +20,7 @@ pub struct OffsetMap {
     slots: Vec<[u64; 3]>,
     count: u64,
     count_max: u64,
-    latest_offset: i64,
+    latest_offset: Offset,
     seed: [u64; 2],
 }
 
@@ -34,13 +36,13 @@ impl OffsetMap {
             count: 0,
             count_max: ((slots.len() as f64 * load_factor) as u64).max(1),
             slots,
-            latest_offset: -1,
+            latest_offset: Offset::NONE,
             seed,
         }
     }
 
     /// Forgets every key; nothing above `latest_offset` has been looked at.
-    pub fn clear(&mut self, latest_offset: i64) {
+    pub fn clear(&mut self, latest_offset: Offset) {
         if self.count > 0 {
             self.slots.fill([0; 3]);
             self.count = 0;
@@ -64,18 +66,18 @@ impl OffsetMap {
     }
 
     /// Everything up to this offset has been looked at.
-    pub const fn latest_offset(&self) -> i64 {
+    pub const fn latest_offset(&self) -> Offset {
         self.latest_offset
     }
 
     /// Everything up to `offset` has been looked at.
-    pub fn advance(&mut self, offset: i64) {
+    pub fn advance(&mut self, offset: Offset) {
         self.latest_offset = self.latest_offset.max(offset);
     }
 
     /// Notes the offset of a key; `false` when the map is full and the key is a new one.
     #[must_use]
-    pub fn put(&mut self, key: &[u8], offset: i64) -> bool {
+    pub fn put(&mut self, key: &[u8], offset: Offset) -> bool {
         let mut hasher = self.hasher();
         hasher.write(key);
         self.put_digest(&hasher, offset)
@@ -83,7 +85,7 @@ impl OffsetMap {
 
     /// The same for a key that the hasher was given.
     #[must_use]
-    pub(super) fn put_digest(&mut self, hasher: &KeyHasher, offset: i64) -> bool {
+    pub(super) fn put_digest(&mut self, hasher: &KeyHasher, offset: Offset) -> bool {
         let digest = hasher.digest();
         let at = self.find(digest);
         let slot = &mut self.slots[at];
@@ -93,22 +95,22 @@ impl OffsetMap {
             }
             self.count += 1;
         }
-        *slot = [digest[0], digest[1], offset.unsigned_abs() + 1];
+        *slot = [digest[0], digest[1], offset.0.unsigned_abs() + 1];
         self.latest_offset = self.latest_offset.max(offset);
         true
     }
 
     /// The latest offset of a key, if it has been noted.
-    pub fn offset_of(&self, key: &[u8]) -> Option<i64> {
+    pub fn offset_of(&self, key: &[u8]) -> Option<Offset> {
         let mut hasher = self.hasher();
         hasher.write(key);
         self.offset_of_digest(&hasher)
     }
 
     /// The same for a key that the hasher was given.
-    pub(super) fn offset_of_digest(&self, hasher: &KeyHasher) -> Option<i64> {
+    pub(super) fn offset_of_digest(&self, hasher: &KeyHasher) -> Option<Offset> {
         let slot = self.slots[self.find(hasher.digest())];
-        slot[2].checked_sub(1).map(|offset| offset as i64)
+        slot[2].checked_sub(1).map(|offset| Offset(offset as i64))
     }
 
     /// For a key that comes in parts.
@@ -168,8 +170,8 @@ mod tests {
             let mut model = BTreeMap::new();
             for (offset, key) in keys.iter().enumerate() {
                 let bytes = key.to_be_bytes();
-                if map.put(&bytes, offset as i64) {
-                    model.insert(*key, offset as i64);
+                if map.put(&bytes, Offset(offset as i64)) {
+                    model.insert(*key, Offset(offset as i64));
                 } else {
                     prop_assert!(!model.contains_key(key) && model.len() as u64 >= map.count_max);
                 }
@@ -186,7 +188,7 @@ mod tests {
         assert!(OffsetMap::new(24_000, 0.9, 1 << 40, [0, 0]).memory_bytes() <= 24_000);
         assert!(OffsetMap::new(128 << 20, 0.9, 100, [0, 0]).memory_bytes() < 3_000);
         let mut map = OffsetMap::new(0, 0.9, 100, [0, 0]);
-        assert!(map.put(b"a", 7) && !map.put(b"b", 8) && map.put(b"a", 9));
-        assert_eq!(map.offset_of(b"a"), Some(9));
+        assert!(map.put(b"a", Offset(7)) && !map.put(b"b", Offset(8)) && map.put(b"a", Offset(9)));
+        assert_eq!(map.offset_of(b"a"), Some(Offset(9)));
     }
 }

@@ -15,7 +15,7 @@
 //! later. A horizon further away than `delete.retention.ms` comes from a clock that was ahead, or
 //! from an older setting: it is drawn in.
 
-use model::ProducerId;
+use model::{Offset, ProducerId};
 use std::collections::BTreeMap;
 
 use record::{ReadRecordsError, RecordBatch, RecordVisitor, VisitedRecord};
@@ -30,7 +30,7 @@ use crate::transaction_index::AbortedTransaction;
 pub(super) struct CleaningRules<'a> {
     pub(super) map: &'a OffsetMap,
     pub(super) producers: &'a BTreeMap<ProducerId, LastRecord>,
-    pub(super) first_uncleanable_offset: i64,
+    pub(super) first_uncleanable_offset: Offset,
     pub(super) delete_retention_ms: i64,
     pub(super) now_ms: i64,
 }

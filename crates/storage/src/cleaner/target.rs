@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use model::Offset;
 use record::{BatchBuilder, BatchHeader, Codec, Compression, Compressor, RecordBatch};
 
 use super::CleanError;
@@ -40,7 +41,7 @@ pub(super) struct Target<D: Disk> {
 impl<D: Disk> Target<D> {
     pub(super) fn create(
         files: &PartitionFiles<D>,
-        base_offset: i64,
+        base_offset: Offset,
         (buffer_bytes, index_interval_bytes): (usize, u32),
     ) -> Result<Self, CleanError> {
         let name = FileName::new(base_offset, FileKind::Log).in_state(FileState::Cleaned);

@@ -1,7 +1,7 @@
 //! Which batches belong to aborted transactions, and which markers end nothing any more, while the
 //! batches of a log pass by in the order of their offsets.
 
-use model::ProducerId;
+use model::{Offset, ProducerId};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
@@ -14,7 +14,7 @@ use crate::transaction_marker::transaction_marker;
 #[derive(Debug, Default)]
 pub(super) struct CleanedTransactions {
     /// Aborted transactions that have not begun, by first offset.
-    to_come: BinaryHeap<Reverse<(i64, i64, ProducerId, i64)>>,
+    to_come: BinaryHeap<Reverse<(Offset, Offset, ProducerId, Offset)>>,
     /// Those that have begun, by producer, with whether a batch of theirs has been seen.
     aborted: BTreeMap<ProducerId, (AbortedTransaction, bool)>,
     /// Producers with batches of a transaction that is not aborted.
@@ -48,7 +48,7 @@ impl CleanedTransactions {
         self.to_come.extend(transactions);
     }
 
-    fn begin_up_to(&mut self, offset: i64) {
+    fn begin_up_to(&mut self, offset: Offset) {
         while let Some(Reverse(next)) = self.to_come.peek().copied()
             && next.0 <= offset
         {

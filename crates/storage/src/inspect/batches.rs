@@ -1,5 +1,6 @@
 //! The batches of a segment or of a metadata snapshot, one after the other.
 
+use model::Offset;
 use record::RecordBatch;
 use record::batch::{HEADER_SIZE_UP_TO_MAGIC_BYTES, batch_size_bytes};
 use std::io::{self, Read};
@@ -75,7 +76,7 @@ impl<R: Read> BatchReader<R> {
 }
 
 /// What is wrong with a batch as such, after batches below `next_offset`. Its records are not read.
-pub fn batch_faults(batch: &RecordBatch<'_>, next_offset: i64) -> Vec<String> {
+pub fn batch_faults(batch: &RecordBatch<'_>, next_offset: Offset) -> Vec<String> {
     let mut faults = Vec::new();
     if !batch.is_crc_valid() {
         faults.push(format!(

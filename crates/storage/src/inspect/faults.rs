@@ -1,5 +1,7 @@
 //! What is wrong with a file of a log, alone or beside the segment that it belongs to.
 
+use std::fmt::Display;
+
 use super::{
     BatchReader, LogFile, LogFileKind, NextBatch, aborted_transactions, batch_faults,
     offset_index_entries, producer_snapshot, time_index_entries,
@@ -8,6 +10,7 @@ use crate::AbortedTransaction;
 use crate::index_file::IndexEntry;
 use crate::offset_index::OffsetEntry;
 use crate::time_index::TimeEntry;
+use model::Offset;
 use record::Decompressor;
 use std::io::{self, Read};
 
@@ -20,7 +23,7 @@ pub struct SegmentOutline {
 #[derive(Debug, Clone, Copy)]
 struct BatchOutline {
     position: u64,
-    last_offset: i64,
+    last_offset: Offset,
     max_timestamp_ms: i64,
 }
 
@@ -41,7 +44,7 @@ impl SegmentOutline {
         Ok(Self { batches })
     }
 
-    fn offset_fault(&self, offset: i64, position: u32) -> Option<String> {
+    fn offset_fault(&self, offset: Offset, position: u32) -> Option<String> {
         let at = self
             .batches
             .binary_search_by_key(&u64::from(position), |batch| batch.position);
@@ -55,7 +58,7 @@ impl SegmentOutline {
         }
     }
 
-    fn time_fault(&self, timestamp_ms: i64, offset: i64) -> Option<String> {
+    fn time_fault(&self, timestamp_ms: i64, offset: Offset) -> Option<String> {
         let up_to = self
             .batches
             .partition_point(|batch| batch.last_offset <= offset);
@@ -73,7 +76,7 @@ impl SegmentOutline {
 /// it is there.
 pub fn offset_index_faults(
     bytes: &[u8],
-    base_offset: i64,
+    base_offset: Offset,
     segment: Option<&SegmentOutline>,
 ) -> Vec<String> {
     let entries = offset_index_entries(bytes, base_offset);
@@ -91,7 +94,7 @@ pub fn offset_index_faults(
 /// What is wrong with a time index; as [`offset_index_faults`].
 pub fn time_index_faults(
     bytes: &[u8],
-    base_offset: i64,
+    base_offset: Offset,
     segment: Option<&SegmentOutline>,
 ) -> Vec<String> {
     let entries = time_index_entries(bytes, base_offset);
@@ -141,7 +144,7 @@ pub fn faults_of(
 fn segment_faults(bytes: &[u8], decompressed_bytes_max: usize) -> Vec<String> {
     let mut reader = BatchReader::new(bytes, bytes.len() as u64);
     let (mut decompressor, mut scratch) = (Decompressor::new(), Vec::new());
-    let (mut faults, mut next_offset) = (Vec::new(), i64::MIN);
+    let (mut faults, mut next_offset) = (Vec::new(), Offset::MIN);
     loop {
         let batch = match reader.next_batch() {
             Ok(NextBatch::Batch(_, batch)) => batch,
@@ -172,7 +175,7 @@ fn length_fault(length_bytes: usize, entry_bytes: usize) -> Option<String> {
         .then(|| format!("its length of {length_bytes} bytes is no multiple of {entry_bytes}"))
 }
 
-fn order_fault(values: impl Iterator<Item = i64> + Clone) -> Option<String> {
+fn order_fault<T: Ord + Display>(values: impl Iterator<Item = T> + Clone) -> Option<String> {
     let mut pairs = values.clone().zip(values.skip(1));
     let (before, after) = pairs.find(|(before, after)| before >= after)?;
     Some(format!("{after} comes after {before}"))

@@ -6,7 +6,7 @@
 //! a refused append leaves no record and no producer behind; a failed write takes the log out of
 //! service.
 
-use model::LeaderEpoch;
+use model::{LeaderEpoch, Offset};
 use record::{BatchError, Batches, RecordBatch, TimestampType, ValidatedBatch};
 use std::cell::Cell;
 use thiserror::Error;
@@ -65,13 +65,13 @@ impl AppendOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Appended {
     /// Offset of the first record.
-    pub base_offset: i64,
+    pub base_offset: Offset,
     /// Offset of the last record.
-    pub last_offset: i64,
+    pub last_offset: Offset,
     /// The time of append, for topics that keep it and for duplicates; -1 otherwise.
     pub log_append_time_ms: i64,
     /// Where the log starts.
-    pub log_start_offset: i64,
+    pub log_start_offset: Offset,
     /// The batch was in the log already; nothing was written.
     pub is_duplicate: bool,
     /// A segment has been closed; a flush in the background makes recovery faster.
@@ -98,7 +98,7 @@ pub enum AppendError {
     #[error("the crc of the batch at offset {base_offset} does not match")]
     CorruptChecksum {
         /// Its base offset.
-        base_offset: i64,
+        base_offset: Offset,
     },
     /// There is no whole batch to append.
     #[error("there is no batch")]
@@ -129,9 +129,9 @@ pub enum AppendError {
     #[error("offset {found} does not follow {expected}")]
     UnexpectedOffset {
         /// The batch's base offset.
-        found: i64,
+        found: Offset,
         /// The end of the log, or of the batch before.
-        expected: i64,
+        expected: Offset,
     },
 }
 
@@ -419,7 +419,7 @@ impl<D: Disk> Log<D> {
 
     /// Where the segment of these batches begins: where the one before ends, though a compacted log of a leader goes on
     /// beyond that. A gap between segments is a loss after a crash. It is left where a segment does not reach as far.
-    fn next_base_offset(&self, first: &StoredBatch, last: &StoredBatch) -> i64 {
+    fn next_base_offset(&self, first: &StoredBatch, last: &StoredBatch) -> Offset {
         let end_offset = self.active().end_offset();
         match last.last_offset - end_offset <= i64::from(i32::MAX) {
             true => end_offset,
@@ -460,7 +460,7 @@ impl<D: Disk> Log<D> {
         let mut hash = 0xcbf2_9ce4_8422_2325u64;
         let topic = self.topic_partition.topic.bytes();
         let partition = self.topic_partition.partition.to_be_bytes();
-        let base_offset = self.active().base_offset().to_be_bytes();
+        let base_offset = self.active().base_offset().0.to_be_bytes();
         for byte in topic.chain(partition).chain(base_offset) {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }

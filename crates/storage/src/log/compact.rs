@@ -10,7 +10,7 @@
 //!
 //! Names change in this order, and file systems keep it; contents were durable before.
 
-use model::ProducerId;
+use model::{Offset, ProducerId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -43,8 +43,8 @@ impl<D: Disk> Log<D> {
     /// When the first batch of a segment, whose time counts, cannot be read.
     pub fn compaction_candidate(
         &mut self,
-        checkpoint: Option<i64>,
-        last_stable_offset: i64,
+        checkpoint: Option<Offset>,
+        last_stable_offset: Offset,
         now_ms: i64,
     ) -> Result<CompactionCandidate, ReadError> {
         let segments: Vec<CleanableSegment> = self
@@ -74,7 +74,7 @@ impl<D: Disk> Log<D> {
 
     /// Whether a dirty record is known to be older than `max.compaction.lag.ms`. Few segments are read
     /// at once, the oldest first: what they say is remembered, and the next call reads others.
-    fn is_overdue(&mut self, first_dirty_offset: i64, now_ms: i64) -> Result<bool, ReadError> {
+    fn is_overdue(&mut self, first_dirty_offset: Offset, now_ms: i64) -> Result<bool, ReadError> {
         let lag_ms = self.config.max_compaction_lag_ms;
         if lag_ms == i64::MAX {
             return Ok(false);
@@ -205,7 +205,7 @@ impl<D: Disk> Log<D> {
 
     fn has_cleaned_files(
         &self,
-        base_offset: i64,
+        base_offset: Offset,
         kinds: &[FileKind],
     ) -> Result<bool, StorageError> {
         for kind in kinds {
@@ -222,7 +222,7 @@ impl<D: Disk> Log<D> {
     fn put_in_place(
         &mut self,
         cleaned: CleanedFiles<D>,
-        sources: &[i64],
+        sources: &[Offset],
         now_ms: i64,
     ) -> Result<(), StorageError> {
         let CleanedFiles { segment, kinds } = cleaned;

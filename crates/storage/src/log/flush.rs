@@ -21,6 +21,7 @@ use crate::file_name::{FileKind, FileName, PartitionFiles};
 use crate::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::partition_metadata::PARTITION_METADATA;
 use crate::segment::{NamedSlot, Segment};
+use model::Offset;
 
 /// Something beside the batches, and the snapshots of producers, that may not be durable yet.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +41,7 @@ pub(super) struct Unsynced {
     /// By item; zero if it is durable.
     changes: [u64; 4],
     /// Snapshots of producers by their offsets.
-    snapshots: Vec<(u64, i64)>,
+    snapshots: Vec<(u64, Offset)>,
     change_count: u64,
 }
 
@@ -72,7 +73,7 @@ impl Unsynced {
         self.add(UnsyncedItem::LeaderEpochs);
     }
 
-    pub(super) fn add_snapshot(&mut self, offset: i64) {
+    pub(super) fn add_snapshot(&mut self, offset: Offset) {
         self.change_count += 1;
         match self
             .snapshots
@@ -136,12 +137,12 @@ impl Unsynced {
 pub struct Flush<D: Disk> {
     files: PartitionFiles<D>,
     /// What becomes durable, exclusive.
-    offset: i64,
+    offset: Offset,
     truncation_count: u64,
     change_count: u64,
     now_ms: i64,
     /// Base offset of the active segment: the indexes of those before it become durable.
-    indexes_end: i64,
+    indexes_end: Offset,
     segment_files: Vec<NamedSlot<D>>,
     /// Those of the segments' files that were not there.
     missing: Mutex<Vec<FileName>>,
@@ -152,7 +153,7 @@ pub struct Flush<D: Disk> {
 
 impl<D: Disk> Flush<D> {
     /// The offset up to which the log is durable afterwards, exclusive.
-    pub const fn offset(&self) -> i64 {
+    pub const fn offset(&self) -> Offset {
         self.offset
     }
 
@@ -203,7 +204,7 @@ impl<D: Disk> Log<D> {
 
     /// The end of the last batch, up to which a flush makes the log durable; after a truncation within a batch the log
     /// ends above.
-    pub fn last_batch_end_offset(&self) -> i64 {
+    pub fn last_batch_end_offset(&self) -> Offset {
         self.active().end_offset()
     }
 
@@ -352,7 +353,7 @@ impl<D: Disk> Log<D> {
         let files = &self.files;
         let active = self.segments.last_mut().expect("a log has a segment");
         active.seal(files)?;
-        let newest = self.snapshots.last().copied().unwrap_or(0);
+        let newest = self.snapshots.last().copied().unwrap_or(Offset::ZERO);
         let is_settled = !self.is_modified && self.unsynced.is_empty();
         if !is_settled && self.producer_state.end_offset() > newest {
             self.write_snapshot()?;

@@ -12,7 +12,7 @@
 
 use std::path::Path;
 
-use model::LeaderEpoch;
+use model::{LeaderEpoch, Offset};
 
 use super::flush::Unsynced;
 use super::{Log, LogOpening, LogState, OpenedLog};
@@ -32,16 +32,16 @@ const RETRIES_MS: i64 = 5 * 60_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdleLog {
     /// Offset of the first record that readers may see.
-    pub log_start_offset: i64,
+    pub log_start_offset: Offset,
     /// Offset of the next record.
-    pub log_end_offset: i64,
+    pub log_end_offset: Offset,
     /// What the log directory's checkpoint is to say.
-    pub recovery_point: i64,
+    pub recovery_point: Offset,
     /// Records below are durable; above the recovery point where the indexes of what was flushed
     /// last are not.
-    pub flushed_end_offset: i64,
+    pub flushed_end_offset: Offset,
     /// Base offset of the active segment.
-    pub(crate) active_base_offset: i64,
+    pub(crate) active_base_offset: Offset,
     /// Size of all log files.
     pub size_bytes: u64,
     /// Largest timestamp of the first segment.
@@ -138,7 +138,7 @@ impl<D: Disk> Log<D> {
     }
 
     /// What was not durable when the log became idle may not be now.
-    fn distrust(&mut self, recovery_point: i64, flushed_end_offset: i64) {
+    fn distrust(&mut self, recovery_point: Offset, flushed_end_offset: Offset) {
         self.flushed_end_offset = flushed_end_offset.min(self.log_end_offset);
         self.indexes_flushed_end =
             self.trusted_indexes_end(recovery_point.min(self.log_end_offset));
@@ -227,11 +227,11 @@ mod tests {
     fn retention_may_remove_what_is_old_or_too_much_where_there_is_something() {
         let may = |size_bytes, retention_ms, retention_bytes, now_ms| {
             let idle = IdleLog {
-                log_start_offset: 0,
-                log_end_offset: 10,
-                recovery_point: 10,
-                flushed_end_offset: 10,
-                active_base_offset: 5,
+                log_start_offset: Offset(0),
+                log_end_offset: Offset(10),
+                recovery_point: Offset(10),
+                flushed_end_offset: Offset(10),
+                active_base_offset: Offset(5),
                 size_bytes,
                 oldest_timestamp_ms: 1_000,
                 first_segment_bytes: 40,

@@ -1,7 +1,7 @@
 //! Questions about a log that `ListOffsets`, `OffsetForLeaderEpoch` and fetches of committed
 //! records ask: offsets of times, ends of epochs, aborted transactions.
 
-use model::LeaderEpoch;
+use model::{LeaderEpoch, Offset};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct TimestampOffset {
     /// Timestamp of the record.
     pub timestamp_ms: i64,
     /// Its offset.
-    pub offset: i64,
+    pub offset: Offset,
     /// Epoch of the leader that wrote it, if it says.
     pub leader_epoch: Option<LeaderEpoch>,
 }
@@ -40,7 +40,7 @@ pub struct CandidateBatch<D: Disk> {
     stored: StoredBatch,
     /// What the record has to be at least.
     timestamp_ms: i64,
-    offset: i64,
+    offset: Offset,
 }
 
 /// What became of the search for a record in a batch.
@@ -51,7 +51,7 @@ pub enum RecordSearch {
     /// It is not, and the next batch begins at this offset or above.
     Absent {
         /// Where to go on.
-        next_offset: i64,
+        next_offset: Offset,
     },
     /// The batch, or what its records expand to, is beyond the limit.
     TooLarge,
@@ -122,7 +122,7 @@ impl<D: Disk> Log<D> {
     pub fn batch_for_timestamp(
         &self,
         timestamp_ms: i64,
-        from_offset: i64,
+        from_offset: Offset,
     ) -> Result<Option<CandidateBatch<D>>, ReadError> {
         let from_offset = from_offset.max(self.log_start_offset);
         for segment in self.segments.iter().skip(self.segment_at(from_offset)) {
@@ -160,7 +160,7 @@ impl<D: Disk> Log<D> {
 
     /// The batch with the largest timestamp, the first of them if there are several.
     pub fn batch_of_max_timestamp(&self) -> Result<Option<CandidateBatch<D>>, ReadError> {
-        let mut best: Option<(i64, i64, &Segment<D>)> = None;
+        let mut best: Option<(i64, Offset, &Segment<D>)> = None;
         for segment in &self.segments {
             if let Some((timestamp_ms, offset)) = segment.largest()
                 && best.is_none_or(|(best_ms, _, _)| timestamp_ms > best_ms)
@@ -173,7 +173,7 @@ impl<D: Disk> Log<D> {
         };
         let batch = segment.first_batch_of_time(&self.files, timestamp_ms, offset);
         let batch = batch.map_err(|error| ReadError::of(error, || self.path_of(segment)))?;
-        let candidate = |stored| self.candidate(segment, stored, timestamp_ms, i64::MIN);
+        let candidate = |stored| self.candidate(segment, stored, timestamp_ms, Offset::MIN);
         batch.map(candidate).transpose()
     }
 
@@ -182,7 +182,7 @@ impl<D: Disk> Log<D> {
         segment: &Segment<D>,
         stored: StoredBatch,
         timestamp_ms: i64,
-        offset: i64,
+        offset: Offset,
     ) -> Result<CandidateBatch<D>, ReadError> {
         Ok(CandidateBatch {
             file: segment.log_file(&self.files)?.file().clone(),
@@ -203,8 +203,8 @@ impl<D: Disk> Log<D> {
     /// The aborted transactions that may have records in `start_offset..end_offset`.
     pub fn aborted_transactions(
         &self,
-        start_offset: i64,
-        end_offset: i64,
+        start_offset: Offset,
+        end_offset: Offset,
     ) -> Result<Vec<AbortedTransaction>, ReadError> {
         let mut found = Vec::new();
         let mut is_complete = false;
@@ -234,7 +234,7 @@ impl<D: Disk> Log<D> {
     /// large segment does not bring the aborted transactions of all of it.
     pub fn aborted_transactions_in(
         &self,
-        start_offset: i64,
+        start_offset: Offset,
         slice: &LogSlice<D>,
     ) -> Result<Vec<AbortedTransaction>, ReadError> {
         let mut later = self.segments.iter().skip(self.segment_at(start_offset));

@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use model::Offset;
 use record::Batches;
 use thiserror::Error;
 
@@ -27,11 +28,11 @@ pub enum ReadError {
     #[error("offset {offset} is not in {log_start_offset}..={log_end_offset}")]
     OffsetOutOfRange {
         /// The offset asked for.
-        offset: i64,
+        offset: Offset,
         /// Where the log starts.
-        log_start_offset: i64,
+        log_start_offset: Offset,
         /// Where the log ends.
-        log_end_offset: i64,
+        log_end_offset: Offset,
     },
     /// A file holds something that is not a batch.
     #[error("`{}` is damaged at position {position}: {reason}", file.display())]
@@ -71,10 +72,10 @@ pub struct LogSlice<D: Disk> {
     /// batch; `None` when there is nothing to read yet.
     pub slice: Option<FileSlice<D::File>>,
     /// Base offset of the segment.
-    pub segment_base_offset: i64,
+    pub segment_base_offset: Offset,
     /// No offset at or above is in the slice: with this, [`Log::aborted_transactions`] tells the
     /// aborted transactions to send along.
-    pub end_offset_max: i64,
+    pub end_offset_max: Offset,
 }
 
 impl<D: Disk> LogSlice<D> {
@@ -88,18 +89,18 @@ impl<D: Disk> LogSlice<D> {
 #[derive(Debug)]
 pub struct PreparedRead<D: Disk> {
     source: Option<ReadSource<D>>,
-    segment_base_offset: i64,
-    end_offset_max: i64,
-    next_segment_offset: Option<i64>,
+    segment_base_offset: Offset,
+    end_offset_max: Offset,
+    next_segment_offset: Option<Offset>,
 }
 
 #[derive(Debug)]
 struct ReadSource<D: Disk> {
     file: Arc<D::File>,
     directory: Arc<Path>,
-    start_offset: i64,
+    start_offset: Offset,
     start: BatchLocation<D>,
-    end: Option<(i64, BatchLocation<D>)>,
+    end: Option<(Offset, BatchLocation<D>)>,
     size_bytes: u64,
     max_bytes: usize,
     at_least_one_batch: bool,
@@ -108,7 +109,7 @@ struct ReadSource<D: Disk> {
 impl<D: Disk> PreparedRead<D> {
     /// The segment to go on with when [`Self::finish`] finds that compaction has left nothing
     /// from the offset to the end of this one.
-    pub const fn next_segment_offset(&self) -> Option<i64> {
+    pub const fn next_segment_offset(&self) -> Option<Offset> {
         self.next_segment_offset
     }
 
@@ -173,9 +174,9 @@ impl<D: Disk> Log<D> {
     /// `max_bytes` if `at_least_one_batch`.
     pub fn read(
         &self,
-        start_offset: i64,
+        start_offset: Offset,
         max_bytes: usize,
-        upper_bound_offset: i64,
+        upper_bound_offset: Offset,
         at_least_one_batch: bool,
     ) -> Result<LogSlice<D>, ReadError> {
         let mut offset = start_offset;
@@ -194,9 +195,9 @@ impl<D: Disk> Log<D> {
     /// The first half of [`Self::read`]: all that needs the log.
     pub fn prepare_read(
         &self,
-        start_offset: i64,
+        start_offset: Offset,
         max_bytes: usize,
-        upper_bound_offset: i64,
+        upper_bound_offset: Offset,
         at_least_one_batch: bool,
     ) -> Result<PreparedRead<D>, ReadError> {
         let readable = self.log_start_offset..=self.log_end_offset;
@@ -244,11 +245,11 @@ impl<D: Disk> Log<D> {
     /// least one batch; returns the offset to go on with. For those who want the records.
     pub fn read_into(
         &self,
-        start_offset: i64,
+        start_offset: Offset,
         max_bytes: usize,
-        upper_bound_offset: i64,
+        upper_bound_offset: Offset,
         buffer: &mut Vec<u8>,
-    ) -> Result<i64, ReadError> {
+    ) -> Result<Offset, ReadError> {
         let slice = self.read(start_offset, max_bytes, upper_bound_offset, true)?;
         let Some(bytes) = &slice.slice else {
             return Ok(start_offset.max(slice.end_offset_max));

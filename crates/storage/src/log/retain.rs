@@ -11,15 +11,16 @@ use crate::error::StorageError;
 use crate::file_name::{FileKind, FileName, FileState};
 use crate::recovery::{mark_deleted, mark_segment_deleted};
 use crate::retention::{RetentionLog, RetentionReason, RetentionSegment, deletable_segments};
+use model::Offset;
 use std::collections::BTreeMap;
 
 /// Segments that have left a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeletedSegments {
     /// Base offsets with the reasons.
-    pub segments: Vec<(i64, RetentionReason)>,
+    pub segments: Vec<(Offset, RetentionReason)>,
     /// Where the log starts afterwards.
-    pub log_start_offset: i64,
+    pub log_start_offset: Offset,
 }
 
 /// So many segments leave a log, or the disk, at once: whoever wants to read or write waits meanwhile.
@@ -35,7 +36,10 @@ impl<D: Disk> Log<D> {
     ///
     /// # Errors
     /// When the log takes no writes, or the disk fails.
-    pub fn advance_log_start_offset(&mut self, offset: i64) -> Result<Option<bool>, StorageError> {
+    pub fn advance_log_start_offset(
+        &mut self,
+        offset: Offset,
+    ) -> Result<Option<bool>, StorageError> {
         if self.state != LogState::Open {
             return Err(self.failed_earlier("move the start of"));
         }
@@ -60,7 +64,7 @@ impl<D: Disk> Log<D> {
     /// to others in between.
     pub fn delete_old_segments(
         &mut self,
-        high_watermark: i64,
+        high_watermark: Offset,
         now_ms: i64,
     ) -> Result<DeletedSegments, AppendError> {
         let segments = self.retention_segments();
@@ -125,7 +129,11 @@ impl<D: Disk> Log<D> {
         Ok(())
     }
 
-    pub(super) fn remove_snapshot(&mut self, offset: i64, now_ms: i64) -> Result<(), StorageError> {
+    pub(super) fn remove_snapshot(
+        &mut self,
+        offset: Offset,
+        now_ms: i64,
+    ) -> Result<(), StorageError> {
         if self.snapshots.remove(&offset) {
             let name = FileName::new(offset, FileKind::ProducerSnapshot);
             let number = self.deletion_number(name);
@@ -138,7 +146,7 @@ impl<D: Disk> Log<D> {
     /// Marks the files of a segment as deleted, to be removed later.
     pub(super) fn delete_segment_files(
         &mut self,
-        base_offset: i64,
+        base_offset: Offset,
         now_ms: i64,
     ) -> Result<(), StorageError> {
         let name = FileName::new(base_offset, FileKind::Log);

@@ -9,6 +9,7 @@
 //! to what has been appended since. The caller writes the recovery point checkpoint before it
 //! appends again: the old one may lie above the new end.
 
+use model::Offset;
 use thiserror::Error;
 
 use super::{Log, LogState};
@@ -37,7 +38,7 @@ pub enum TruncateError {
 impl<D: Disk> Log<D> {
     /// Removes everything at `offset` and above; returns whether there was anything. A batch that
     /// holds the offset goes as a whole.
-    pub fn truncate_to(&mut self, offset: i64, now_ms: i64) -> Result<bool, TruncateError> {
+    pub fn truncate_to(&mut self, offset: Offset, now_ms: i64) -> Result<bool, TruncateError> {
         if self.state != LogState::Open {
             return Err(TruncateError::Offline);
         }
@@ -60,7 +61,7 @@ impl<D: Disk> Log<D> {
         truncated.map(|()| true)
     }
 
-    fn cut(&mut self, offset: i64, now_ms: i64) -> Result<(), TruncateError> {
+    fn cut(&mut self, offset: Offset, now_ms: i64) -> Result<(), TruncateError> {
         self.begin_truncation(offset);
         let at = self.segment_at(offset);
         self.remove_segments(at + 1..self.segments.len(), now_ms)?;
@@ -93,7 +94,7 @@ impl<D: Disk> Log<D> {
     }
 
     /// Removes everything and starts at `offset`, wherever the log was before.
-    pub fn restart_at(&mut self, offset: i64, now_ms: i64) -> Result<(), TruncateError> {
+    pub fn restart_at(&mut self, offset: Offset, now_ms: i64) -> Result<(), TruncateError> {
         if self.state != LogState::Open {
             return Err(TruncateError::Offline);
         }
@@ -101,10 +102,10 @@ impl<D: Disk> Log<D> {
         Ok(self.poison_on_error(restarted)?)
     }
 
-    fn replace_all(&mut self, offset: i64, now_ms: i64) -> Result<(), StorageError> {
+    fn replace_all(&mut self, offset: Offset, now_ms: i64) -> Result<(), StorageError> {
         self.begin_truncation(offset);
         self.remove_segments(0..self.segments.len(), now_ms)?;
-        self.remove_snapshots_above(i64::MIN)?;
+        self.remove_snapshots_above(Offset::MIN)?;
         let segment = Segment::create(&self.files, offset, now_ms)?;
         self.segments.push(segment);
         self.leader_epochs.clear();
@@ -125,7 +126,7 @@ impl<D: Disk> Log<D> {
     }
 
     /// From here on what was flushed says nothing about offsets at `offset` and above.
-    fn begin_truncation(&mut self, offset: i64) {
+    fn begin_truncation(&mut self, offset: Offset) {
         self.truncation_count += 1;
         self.flushed_end_offset = self.flushed_end_offset.min(offset);
         let base_offset = self.segments[self.segment_at(offset)].base_offset();
@@ -133,7 +134,7 @@ impl<D: Disk> Log<D> {
         self.is_modified = true;
     }
 
-    fn remove_snapshots_above(&mut self, offset: i64) -> Result<(), StorageError> {
+    fn remove_snapshots_above(&mut self, offset: Offset) -> Result<(), StorageError> {
         for at in self.snapshots.split_off(&offset.saturating_add(1)) {
             let name = FileName::new(at, FileKind::ProducerSnapshot);
             self.files.remove(&self.files.path(name))?;

@@ -1,6 +1,6 @@
 //! One producer: its epoch, its last five batches, its open transaction.
 
-use model::ProducerEpoch;
+use model::{Offset, ProducerEpoch};
 use record::EndTransactionMarker;
 use record::batch::{NO_SEQUENCE, decrement_sequence};
 
@@ -16,7 +16,7 @@ pub struct ProducerBatch {
     /// Sequence number of its last record.
     pub last_sequence: i32,
     /// Offset of its last record.
-    pub last_offset: i64,
+    pub last_offset: Offset,
     /// Last offset minus first.
     pub offset_delta: i32,
     /// Its largest timestamp.
@@ -26,13 +26,13 @@ pub struct ProducerBatch {
 impl ProducerBatch {
     const EMPTY: Self = Self {
         last_sequence: NO_SEQUENCE,
-        last_offset: -1,
+        last_offset: Offset::NONE,
         offset_delta: 0,
         timestamp_ms: -1,
     };
 
     /// Offset of its first record.
-    pub const fn base_offset(&self) -> i64 {
+    pub fn base_offset(&self) -> Offset {
         self.last_offset - self.offset_delta as i64
     }
 
@@ -49,7 +49,7 @@ pub struct ProducerEntry {
     /// Epoch of the coordinator that wrote the last marker; -1 for none.
     coordinator_epoch: i32,
     last_timestamp_ms: i64,
-    transaction_first_offset: Option<i64>,
+    transaction_first_offset: Option<Offset>,
     /// The oldest first; only the first `batch_count` count.
     batches: [ProducerBatch; BATCH_COUNT_MAX],
     batch_count: usize,
@@ -71,7 +71,7 @@ impl ProducerEntry {
         producer_epoch: ProducerEpoch,
         coordinator_epoch: i32,
         last_timestamp_ms: i64,
-        transaction_first_offset: Option<i64>,
+        transaction_first_offset: Option<Offset>,
         last_batch: Option<ProducerBatch>,
     ) -> Self {
         let mut entry = Self {
@@ -103,7 +103,7 @@ impl ProducerEntry {
     }
 
     /// First offset of the open transaction.
-    pub const fn transaction_first_offset(&self) -> Option<i64> {
+    pub const fn transaction_first_offset(&self) -> Option<Offset> {
         self.transaction_first_offset
     }
 
@@ -154,7 +154,7 @@ impl ProducerEntry {
         self.remember(ProducerBatch {
             last_sequence: batch.last_sequence(),
             last_offset: batch.last_offset,
-            offset_delta: batch.last_offset.wrapping_sub(batch.base_offset) as i32,
+            offset_delta: batch.last_offset.0.wrapping_sub(batch.base_offset.0) as i32,
             timestamp_ms: batch.max_timestamp,
         });
         self.last_timestamp_ms = batch.max_timestamp;
@@ -171,7 +171,7 @@ impl ProducerEntry {
         batch: &StoredBatch,
         marker: EndTransactionMarker,
         rules: &AppendRules,
-    ) -> Result<Option<i64>, ProducerError> {
+    ) -> Result<Option<Offset>, ProducerError> {
         if rules.origin != AppendOrigin::Replication {
             self.check_epoch(batch)?;
             // From transaction version 2 on each transaction has its own epoch, so a marker that

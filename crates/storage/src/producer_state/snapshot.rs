@@ -9,7 +9,7 @@
 //!
 //! Of each producer's batches only the last is kept. All big-endian.
 
-use model::{ProducerEpoch, ProducerId, Reader};
+use model::{Offset, ProducerEpoch, ProducerId, Reader};
 
 use super::{ProducerBatch, ProducerEntry, ProducerState};
 
@@ -28,17 +28,17 @@ impl ProducerState {
         bytes.extend_from_slice(&count.to_be_bytes());
         for (producer_id, entry) in self.producers() {
             let last = entry.batches().last();
-            let last_offset = last.map_or(-1, |batch| batch.last_offset);
+            let last_offset = last.map_or(Offset::NONE, |batch| batch.last_offset);
             let offset_delta = last.map_or(0, |batch| batch.offset_delta);
-            let transaction = entry.transaction_first_offset().unwrap_or(-1);
+            let transaction = entry.transaction_first_offset().unwrap_or(Offset::NONE);
             bytes.extend_from_slice(&producer_id.0.to_be_bytes());
             bytes.extend_from_slice(&entry.producer_epoch().0.to_be_bytes());
             bytes.extend_from_slice(&entry.last_sequence().to_be_bytes());
-            bytes.extend_from_slice(&last_offset.to_be_bytes());
+            bytes.extend_from_slice(&last_offset.0.to_be_bytes());
             bytes.extend_from_slice(&offset_delta.to_be_bytes());
             bytes.extend_from_slice(&entry.last_timestamp_ms().to_be_bytes());
             bytes.extend_from_slice(&entry.coordinator_epoch().to_be_bytes());
-            bytes.extend_from_slice(&transaction.to_be_bytes());
+            bytes.extend_from_slice(&transaction.0.to_be_bytes());
         }
         let crc = crc32c::crc32c(&bytes[HEAD_BYTES..]);
         bytes[2..HEAD_BYTES].copy_from_slice(&crc.to_be_bytes());
@@ -46,7 +46,7 @@ impl ProducerState {
     }
 
     /// The state that a snapshot at `offset` describes.
-    pub(crate) fn from_snapshot(bytes: &[u8], offset: i64) -> Result<Self, String> {
+    pub(crate) fn from_snapshot(bytes: &[u8], offset: Offset) -> Result<Self, String> {
         let mut reader = Reader::new(bytes);
         let truncated = |_| "it is truncated".to_owned();
         let version = reader.i16().map_err(truncated)?;
@@ -70,12 +70,8 @@ impl ProducerState {
                 .is_some();
             let transaction = entry.transaction_first_offset();
             if known
-                || transaction.is_some_and(|at| {
-                    state
-                        .open
-                        .insert(ProducerId(at).0, ProducerId(producer_id))
-                        .is_some()
-                })
+                || transaction
+                    .is_some_and(|at| state.open.insert(at, ProducerId(producer_id)).is_some())
             {
                 return Err(format!("it tells of producer {producer_id} twice"));
             }
@@ -88,11 +84,11 @@ fn read_entry(reader: &mut Reader<'_>) -> Result<(i64, ProducerEntry), model::De
     let producer_id = reader.i64()?;
     let producer_epoch = reader.i16()?;
     let last_sequence = reader.i32()?;
-    let last_offset = reader.i64()?;
+    let last_offset = Offset(reader.i64()?);
     let offset_delta = reader.i32()?;
     let timestamp_ms = reader.i64()?;
     let coordinator_epoch = reader.i32()?;
-    let transaction_first_offset = reader.i64()?;
+    let transaction_first_offset = Offset(reader.i64()?);
     let last_batch = ProducerBatch {
         last_sequence,
         last_offset,
@@ -103,8 +99,8 @@ fn read_entry(reader: &mut Reader<'_>) -> Result<(i64, ProducerEntry), model::De
         ProducerEpoch(producer_epoch),
         coordinator_epoch,
         timestamp_ms,
-        (transaction_first_offset >= 0).then_some(transaction_first_offset),
-        (last_offset >= 0).then_some(last_batch),
+        (!transaction_first_offset.is_none()).then_some(transaction_first_offset),
+        (!last_offset.is_none()).then_some(last_batch),
     );
     Ok((producer_id, entry))
 }
@@ -112,14 +108,14 @@ fn read_entry(reader: &mut Reader<'_>) -> Result<(i64, ProducerEntry), model::De
 /// Takes any bytes for a snapshot, with and without a right checksum: what it accepts must come
 /// back from its own bytes.
 pub fn fuzz_producer_snapshot(bytes: &[u8]) {
-    let _ = ProducerState::from_snapshot(bytes, 0);
+    let _ = ProducerState::from_snapshot(bytes, Offset::ZERO);
     let mut bytes = bytes.to_vec();
     if let Some((_, covered)) = bytes.split_at_checked(HEAD_BYTES) {
         let crc = crc32c::crc32c(covered);
         bytes[2..HEAD_BYTES].copy_from_slice(&crc.to_be_bytes());
     }
-    if let Ok(state) = ProducerState::from_snapshot(&bytes, 0) {
-        let again = ProducerState::from_snapshot(&state.to_snapshot(), 0);
+    if let Ok(state) = ProducerState::from_snapshot(&bytes, Offset::ZERO) {
+        let again = ProducerState::from_snapshot(&state.to_snapshot(), Offset::ZERO);
         assert_eq!(again, Ok(state), "a snapshot is what it was written from");
     }
 }

@@ -1,5 +1,5 @@
 use expect_test::{Expect, expect};
-use model::LeaderEpoch;
+use model::{LeaderEpoch, Offset};
 use proptest::prelude::*;
 use record::{EndTransactionMarker, TransactionResult};
 
@@ -21,7 +21,7 @@ use crate::stored_batch::StoredBatch;
 #[derive(Default)]
 struct Script {
     state: ProducerState,
-    next_offset: i64,
+    next_offset: Offset,
     guard: Option<VerificationGuard>,
     requires_verification: bool,
 }
@@ -50,7 +50,7 @@ impl Script {
             attributes: record::Attributes(0)
                 .with_transactional(is_transactional)
                 .with_control(is_marker),
-            max_timestamp: number('t').unwrap_or(self.next_offset),
+            max_timestamp: number('t').unwrap_or(self.next_offset.0),
             producer_id: ProducerId(number('p').unwrap()),
             producer_epoch: ProducerEpoch(number('e').unwrap() as i16),
             base_sequence: number('s').map_or(-1, |sequence| sequence as i32),

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use model::Offset;
+
 /// Something that is not as an orderly shutdown leaves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecoveryEvent {
@@ -44,9 +46,9 @@ pub enum RecoveryEvent {
         /// The segment's log file.
         file: PathBuf,
         /// Where it ends now.
-        end_offset: i64,
+        end_offset: Offset,
         /// Where the next segment begins.
-        next_offset: i64,
+        next_offset: Offset,
     },
     /// A segment has left the log, because the log ends before it.
     SegmentDropped {
@@ -58,9 +60,9 @@ pub enum RecoveryEvent {
         /// The partition's directory.
         directory: PathBuf,
         /// Where the checkpoint lets the log start.
-        log_start_offset: i64,
+        log_start_offset: Offset,
         /// Where its segments end.
-        log_end_offset: i64,
+        log_end_offset: Offset,
     },
 }
 

@@ -1,6 +1,6 @@
 //! Entry points for fuzzing what recovery and lookups make of damaged files.
 
-use model::LeaderEpoch;
+use model::{LeaderEpoch, Offset};
 use std::path::Path;
 
 use record::{BatchBuilder, BatchHeader, Compression};
@@ -74,13 +74,16 @@ pub fn fuzz_indexes(bytes: &[u8]) {
     opening.is_clean = true;
     let log = Log::open(opening).expect("indexes do not keep a log from opening");
     let log = log.log;
-    assert_eq!(log.log_end_offset(), 20);
+    assert_eq!(log.log_end_offset(), Offset(20));
     for offset in 0..20 {
         let mut buffer = Vec::new();
-        let next = log.read_into(offset, 1, i64::MAX, &mut buffer);
-        assert_eq!(next.expect("the batch is there"), offset + 1);
+        let next = log.read_into(Offset(offset), 1, Offset::MAX, &mut buffer);
+        assert_eq!(next.expect("the batch is there"), Offset(offset + 1));
         // With a wrong time index the answer may be wrong; it is one nevertheless.
         let _ = log.offset_for_timestamp(offset);
     }
-    let _ = (log.aborted_transactions(0, 20), log.max_timestamp_offset());
+    let _ = (
+        log.aborted_transactions(Offset::ZERO, Offset(20)),
+        log.max_timestamp_offset(),
+    );
 }

@@ -10,6 +10,7 @@ use crate::file_name::{FileKind, FileName};
 use crate::log::IdleLog;
 use crate::segment::{Segment, SegmentReadError};
 use crate::stored_batch::ScanError;
+use model::Offset;
 
 impl<D: Disk> Recovery<'_, D> {
     /// Compares the segments with what an idle log knows of itself.
@@ -62,7 +63,7 @@ impl<D: Disk> Recovery<'_, D> {
     /// has to be rebuilt.
     pub(super) fn check_known_end(
         &self,
-        base_offset: i64,
+        base_offset: Offset,
         checked: &super::rebuild::Checked,
     ) -> Result<(), OpenError> {
         let Some(known) = self.opening.known else {
@@ -76,7 +77,7 @@ impl<D: Disk> Recovery<'_, D> {
     }
 }
 
-fn check_end(path: &std::path::Path, end: i64, known: &IdleLog) -> Result<(), OpenError> {
+fn check_end(path: &std::path::Path, end: Offset, known: &IdleLog) -> Result<(), OpenError> {
     match end == known.log_end_offset {
         true => Ok(()),
         false => {

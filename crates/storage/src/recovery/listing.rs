@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use model::Offset;
 use record::BatchError;
 
 use super::{OpenError, RecoveryEvent, old_format};
@@ -21,9 +22,9 @@ use crate::stored_batch::{ScanError, StoredBatches};
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     /// Base offsets of segments, with the index files that exist.
-    pub(super) segments: BTreeMap<i64, BTreeSet<FileKind>>,
+    pub(super) segments: BTreeMap<Offset, BTreeSet<FileKind>>,
     /// Offsets of producer snapshots.
-    pub(super) snapshots: BTreeSet<i64>,
+    pub(super) snapshots: BTreeSet<Offset>,
     /// Files to [`remove`]; none of an idle log.
     pub(super) leftovers: Vec<PathBuf>,
 }
@@ -143,7 +144,7 @@ fn finish_swaps<D: Disk>(
 }
 
 /// The offset after the last one of a compacted segment.
-fn swap_end<D: Disk>(files: &PartitionFiles<D>, swap: FileName) -> Result<i64, OpenError> {
+fn swap_end<D: Disk>(files: &PartitionFiles<D>, swap: FileName) -> Result<Offset, OpenError> {
     let path = files.path(swap);
     let file = files.open(swap, OpenMode::Read)?;
     let length = file.length().context("read", &path)?;

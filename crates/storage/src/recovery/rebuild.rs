@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use model::Offset;
 use record::BatchError;
 
 use super::{OpenError, RecoveryEvent, old_format};
@@ -19,7 +20,7 @@ use crate::stored_batch::ScanError;
 #[derive(Debug)]
 pub(super) struct Checked {
     /// The offset after its last good batch.
-    pub(super) end_offset: i64,
+    pub(super) end_offset: Offset,
     /// What follows that batch, unless it is the end of the file.
     pub(super) damage: Option<Damage>,
 }
@@ -126,13 +127,13 @@ pub(super) fn check<D: Disk>(
 }
 
 /// Why a batch cannot follow what ends at `end_offset`.
-fn damage_in(found: &CheckedBatch, base_offset: i64, end_offset: i64) -> Option<String> {
+fn damage_in(found: &CheckedBatch, base_offset: Offset, end_offset: Offset) -> Option<String> {
     let batch = &found.batch;
     let (first, last) = (batch.base_offset, batch.last_offset);
     if !found.is_crc_valid {
         return Some("the crc of its batch does not match".to_owned());
     }
-    let reach = last.checked_sub(base_offset);
+    let reach = last.0.checked_sub(base_offset.0);
     let is_in_reach = reach.is_some_and(|reach| reach <= i64::from(i32::MAX))
         && batch.end_position() <= i32::MAX as u64;
     let follows = first >= end_offset && last >= first;

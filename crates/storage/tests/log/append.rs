@@ -1,6 +1,6 @@
 //! What may be appended, what is refused, and what a failing disk does.
 
-use model::LeaderEpoch;
+use model::{LeaderEpoch, Offset};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -35,7 +35,7 @@ fn configured(change: impl FnOnce(&mut LogConfig)) -> (SimDisk, TestLog) {
 /// A batch as a leader has stamped it.
 fn stamped(base_offset: i64, leader_epoch: i32, values: &[&str]) -> Vec<u8> {
     let mut records = batch(5, values);
-    records.stamp(base_offset, LeaderEpoch(leader_epoch), None);
+    records.stamp(Offset(base_offset), LeaderEpoch(leader_epoch), None);
     records.into_bytes()
 }
 
@@ -44,7 +44,7 @@ fn a_batch_without_offsets_is_refused() {
     let (_, mut log) = new_log();
     let refused = append(&mut log, batch(1, &[]));
     assert!(matches!(refused, Err(AppendError::InvalidOffsets)));
-    assert_eq!((log.log_end_offset(), log.size_bytes()), (0, 0));
+    assert_eq!((log.log_end_offset(), log.size_bytes()), (Offset(0), 0));
 }
 
 #[test]
@@ -73,7 +73,11 @@ fn the_time_of_append_is_written_into_the_batch() {
     let (_, mut log) = configured(|config| config.timestamp_type = TimestampType::LogAppendTime);
     let appended = append(&mut log, batch(7, &["a"])).unwrap();
     assert_eq!(appended.log_append_time_ms, 50);
-    let slice = log.read(0, 1000, 1, true).unwrap().slice.unwrap();
+    let slice = log
+        .read(Offset(0), 1000, Offset(1), true)
+        .unwrap()
+        .slice
+        .unwrap();
     let bytes = slice.to_vec().unwrap();
     let (found, _) = RecordBatch::parse(&bytes).unwrap();
     assert!(found.is_crc_valid());
@@ -112,7 +116,11 @@ fn what_validation_has_decided_is_written_as_it_is() {
         append(&mut log, batch(0, &[])).unwrap_err();
         let appended = append(&mut log, validated.unwrap()).unwrap();
         assert_eq!(appended.log_append_time_ms, answer);
-        let slice = log.read(0, 1000, 2, true).unwrap().slice.unwrap();
+        let slice = log
+            .read(Offset(0), 1000, Offset(2), true)
+            .unwrap()
+            .slice
+            .unwrap();
         let bytes = slice.to_vec().unwrap();
         let (found, rest) = RecordBatch::parse(&bytes).unwrap();
         assert!(found.is_crc_valid() && rest.is_empty());
@@ -120,7 +128,7 @@ fn what_validation_has_decided_is_written_as_it_is() {
         assert_eq!(found.max_timestamp(), max_timestamp);
         assert_eq!(
             (found.last_offset(), found.partition_leader_epoch()),
-            (1, LeaderEpoch(1))
+            (Offset(1), LeaderEpoch(1))
         );
     }
 }
@@ -134,9 +142,15 @@ fn a_duplicate_answers_with_the_first_offsets() {
     let size_bytes = log.size_bytes();
     let repeated = append(&mut log, producer_batch(5, 0, 0, &["a", "b"])).unwrap();
     assert!(repeated.is_duplicate);
-    assert_eq!((repeated.base_offset, repeated.last_offset), (1, 2));
+    assert_eq!(
+        (repeated.base_offset, repeated.last_offset),
+        (Offset(1), Offset(2))
+    );
     assert_eq!(repeated.log_append_time_ms, 0);
-    assert_eq!((log.log_end_offset(), log.size_bytes()), (4, size_bytes));
+    assert_eq!(
+        (log.log_end_offset(), log.size_bytes()),
+        (Offset(4), size_bytes)
+    );
     let refused = append(&mut log, producer_batch(5, 0, 3, &["c"])).unwrap_err();
     assert!(matches!(
         refused,
@@ -169,10 +183,13 @@ fn aborted_transactions_are_found_by_the_range_they_overlap() {
             .map(|one| (one.first_offset, one.last_offset))
             .collect::<Vec<_>>()
     };
-    assert_eq!(found(0, 36), [(0, 2), (34, 35)]);
-    assert_eq!(found(0, 2), [(0, 2)]);
-    assert_eq!(found(3, 34), []);
-    assert_eq!(found(3, 35), [(34, 35)]);
+    assert_eq!(
+        found(Offset(0), Offset(36)),
+        [(Offset(0), Offset(2)), (Offset(34), Offset(35))]
+    );
+    assert_eq!(found(Offset(0), Offset(2)), [(Offset(0), Offset(2))]);
+    assert_eq!(found(Offset(3), Offset(34)), []);
+    assert_eq!(found(Offset(3), Offset(35)), [(Offset(34), Offset(35))]);
 }
 
 #[test]
@@ -180,7 +197,10 @@ fn a_follower_takes_what_the_leader_has_stamped() {
     let (_, mut log) = new_log();
     let records = [stamped(3, 4, &["a", "b"]), stamped(5, 4, &["c"])].concat();
     let appended = log.append_as_follower(&records, LeaderEpoch(4), 0).unwrap();
-    assert_eq!((appended.base_offset, appended.last_offset), (3, 5));
+    assert_eq!(
+        (appended.base_offset, appended.last_offset),
+        (Offset(3), Offset(5))
+    );
     assert_eq!(log.leader_epochs().latest(), Some(LeaderEpoch(4)));
     let values: Vec<String> = read_all(&log, 0)
         .into_iter()
@@ -190,8 +210,8 @@ fn a_follower_takes_what_the_leader_has_stamped() {
 
     let refused = log.append_as_follower(&stamped(5, 4, &["again"]), LeaderEpoch(4), 0);
     let expected = AppendError::UnexpectedOffset {
-        found: 5,
-        expected: 6,
+        found: Offset(5),
+        expected: Offset(6),
     };
     assert_eq!(refused.unwrap_err().to_string(), expected.to_string());
     let refused = log.append_as_follower(&stamped(6, 5, &["next epoch"]), LeaderEpoch(4), 0);
@@ -201,16 +221,18 @@ fn a_follower_takes_what_the_leader_has_stamped() {
     let refused = log.append_as_follower(&damaged, LeaderEpoch(4), 0);
     assert!(matches!(
         refused,
-        Err(AppendError::CorruptChecksum { base_offset: 6 })
+        Err(AppendError::CorruptChecksum {
+            base_offset: Offset(6)
+        })
     ));
 
     let records = [stamped(6, 4, &["d"]), stamped(7, 5, &["e"])].concat();
     let appended = log.append_as_follower(&records, LeaderEpoch(4), 0).unwrap();
-    assert_eq!((appended.last_offset, appended.is_cut), (6, true));
+    assert_eq!((appended.last_offset, appended.is_cut), (Offset(6), true));
     let records = [stamped(7, 4, &["e"]), stamped(8, 4, &["cut off"])].concat();
     let records = &records[..records.len() - 1];
     let appended = log.append_as_follower(records, LeaderEpoch(4), 0).unwrap();
-    assert_eq!((appended.last_offset, appended.is_cut), (7, false));
+    assert_eq!((appended.last_offset, appended.is_cut), (Offset(7), false));
 }
 
 #[test]
@@ -219,7 +241,10 @@ fn a_follower_takes_more_than_a_segment_at_once() {
     let filling = "x".repeat(300);
     let records: Vec<u8> = (0..10).flat_map(|at| stamped(at, 0, &[&filling])).collect();
     let appended = log.append_as_follower(&records, LeaderEpoch(0), 0).unwrap();
-    assert_eq!((appended.base_offset, appended.last_offset), (0, 9));
+    assert_eq!(
+        (appended.base_offset, appended.last_offset),
+        (Offset(0), Offset(9))
+    );
     assert!(appended.has_rolled);
     assert_eq!(log.segment_count(), 5);
     // A single batch of a leader with larger segments.
@@ -236,7 +261,7 @@ fn segments_roll_by_age_of_their_records() {
     assert!(!append(&mut log, batch(6000, &["b"])).unwrap().has_rolled);
     assert!(append(&mut log, batch(6001, &["c"])).unwrap().has_rolled);
     assert!(!append(&mut log, batch(5000, &["d"])).unwrap().has_rolled);
-    assert_eq!(log.active_segment_base_offset(), 2);
+    assert_eq!(log.active_segment_base_offset(), Offset(2));
 }
 
 #[test]
@@ -286,7 +311,10 @@ fn a_failed_write_takes_the_log_out_of_service_but_not_its_readers() {
     ));
     let follower = log.append_as_follower(&stamped(1, 0, &["c"]), LeaderEpoch(0), 0);
     assert!(matches!(follower, Err(AppendError::Offline)));
-    assert!(matches!(log.truncate_to(0, 0), Err(TruncateError::Offline)));
+    assert!(matches!(
+        log.truncate_to(Offset(0), 0),
+        Err(TruncateError::Offline)
+    ));
     assert!(log.close(0).is_err());
     assert_eq!(read_all(&log, 0), [(0, "a".to_owned())]);
 }
@@ -300,7 +328,7 @@ fn a_failed_sync_takes_the_log_out_of_service() {
     assert_eq!(failed.operation, "sync");
     disk.fail_syncs_of(None);
     assert!(log.is_failed());
-    assert_eq!(log.flushed_end_offset(), 0);
+    assert_eq!(log.flushed_end_offset(), Offset(0));
     assert!(matches!(
         append(&mut log, batch(0, &["b"])),
         Err(AppendError::Offline)

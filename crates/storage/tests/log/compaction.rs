@@ -1,6 +1,6 @@
 //! Compaction: what stays of a log, and that a stop at any point of it loses nothing.
 
-use model::LeaderEpoch;
+use model::{LeaderEpoch, Offset};
 use std::path::Path;
 
 use crate::support::compaction::Compacted;
@@ -332,7 +332,7 @@ fn a_full_map_leaves_the_rest_to_the_next_round() {
     let end = compacted.log.active_segment_base_offset();
     while compacted
         .checkpoint
-        .is_none_or(|checkpoint| checkpoint < end)
+        .is_none_or(|checkpoint| checkpoint < end.0)
     {
         compacted.compact().unwrap();
         rounds += 1;
@@ -350,7 +350,10 @@ fn segments_that_retention_removes_meanwhile_are_no_failure() {
     let mut compacted = Compacted::new(|_| {});
     compacted.run("put a=1\nroll\nput a=2\nput b=1\nroll\nput c=1");
     compacted.log.flush(0).unwrap();
-    let candidate = compacted.log.compaction_candidate(None, 3, 0).unwrap();
+    let candidate = compacted
+        .log
+        .compaction_candidate(None, Offset(3), 0)
+        .unwrap();
     let mut compaction = compacted
         .log
         .begin_compaction(&candidate.cleanable, 0, 4096);
@@ -358,8 +361,8 @@ fn segments_that_retention_removes_meanwhile_are_no_failure() {
     compaction.index_keys(&mut map, &mut |_| true).unwrap();
     let group = compaction.next_group(&map).unwrap();
     let cleaned = compaction.clean_group(group, &map, &mut |_| true).unwrap();
-    compacted.log.advance_log_start_offset(1).unwrap();
-    let deleted = compacted.log.delete_old_segments(4, 0).unwrap();
+    compacted.log.advance_log_start_offset(Offset(1)).unwrap();
+    let deleted = compacted.log.delete_old_segments(Offset(4), 0).unwrap();
     assert_eq!(deleted.segments.len(), 1);
     assert!(!compacted.log.replace_segments(cleaned, 0).unwrap());
     assert_eq!(
@@ -373,7 +376,10 @@ fn segments_that_retention_removes_meanwhile_are_no_failure() {
 fn a_compaction_that_is_stopped_leaves_nothing_behind() {
     let mut compacted = Compacted::new(|_| {});
     compacted.run("put a=1\nput a=2\nroll");
-    let candidate = compacted.log.compaction_candidate(None, 2, 0).unwrap();
+    let candidate = compacted
+        .log
+        .compaction_candidate(None, Offset(2), 0)
+        .unwrap();
     let mut compaction = compacted
         .log
         .begin_compaction(&candidate.cleanable, 0, 4096);
@@ -394,7 +400,10 @@ fn begun() -> (
     let mut compacted = Compacted::new(|_| {});
     compacted.run("put a=1\nroll\nput a=2\nroll\nput c=1");
     compacted.log.flush(0).unwrap();
-    let candidate = compacted.log.compaction_candidate(None, 3, 0).unwrap();
+    let candidate = compacted
+        .log
+        .compaction_candidate(None, Offset(3), 0)
+        .unwrap();
     let mut compaction = compacted
         .log
         .begin_compaction(&candidate.cleanable, 0, 4096);
@@ -437,7 +446,7 @@ fn a_compaction_whose_files_have_vanished_changes_nothing() {
 fn records_that_have_taken_the_place_of_others_meanwhile_stay() {
     let (mut compacted, _compaction, cleaned) = begun();
     // The same segments as before, of another leader.
-    compacted.log.truncate_to(1, 0).unwrap();
+    compacted.log.truncate_to(Offset(1), 0).unwrap();
     compacted.run("roll\nput b=9\nroll\nput d=1");
     assert_eq!(compacted.log.segment_count(), 3);
     let table = compacted.table();
@@ -649,7 +658,7 @@ fn few_segments_are_read_at_once_in_search_of_an_old_record() {
     compacted.log.flush(5).unwrap();
     compacted.run("reopen");
     let mut is_due = || {
-        let candidate = compacted.log.compaction_candidate(None, 101, 1050);
+        let candidate = compacted.log.compaction_candidate(None, Offset(101), 1050);
         candidate.unwrap().is_due
     };
     assert!(!is_due(), "not all of them have been read");
@@ -683,7 +692,7 @@ fn left_of_values_of(value_bytes: usize) -> Vec<(i64, Vec<u8>, Option<usize>)> {
         left.extend(records.unwrap().map(|record| {
             let record = record.unwrap();
             let length = record.value.map(|value| value.len().div_ceil(value_bytes));
-            (record.offset, record.key.unwrap().to_vec(), length)
+            (record.offset.0, record.key.unwrap().to_vec(), length)
         }));
     }
     left

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::ALLOCATOR;
 use crate::support::batch;
-use model::{LeaderEpoch, TopicPartition, Uuid};
+use model::{LeaderEpoch, Offset, TopicPartition, Uuid};
 use stats_alloc::Region;
 use storage::{AppendOptions, IdleLog, Log, LogOpening, OpenFiles, RealDisk};
 use trials::alone;
@@ -65,7 +65,12 @@ fn an_idle_partition_holds_little_memory_and_no_files() {
     }
     assert_eq!(open_file_count(directory.path()), before);
     for log in &mut logs {
-        assert!(log.read(0, 1000, i64::MAX, true).unwrap().length() > 0);
+        assert!(
+            log.read(Offset(0), 1000, Offset::MAX, true)
+                .unwrap()
+                .length()
+                > 0
+        );
     }
     assert!(size_of::<Log<RealDisk>>() < 1024);
     assert!(size_of::<IdleLog>() <= 80);

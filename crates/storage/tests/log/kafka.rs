@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::{BrokerId, LeaderEpoch, TopicPartition};
+use model::{BrokerId, LeaderEpoch, Offset, TopicPartition};
 use record::{Batches, Decompressor};
 use storage::checkpoint::{
     CLEANER_OFFSET_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT,
@@ -58,14 +58,14 @@ fn open(directory: &Directory, is_clean: bool) -> OpenedLog<RealDisk> {
     .unwrap()
 }
 
-fn values(log: &Log<RealDisk>) -> Vec<(i64, String)> {
+fn values(log: &Log<RealDisk>) -> Vec<(Offset, String)> {
     let mut found = Vec::new();
-    let mut offset = 0;
+    let mut offset = Offset(0);
     let mut decompressor = Decompressor::new();
     while offset < log.log_end_offset() {
         let mut bytes = Vec::new();
         let mut scratch = Vec::new();
-        offset = log.read_into(offset, 1, i64::MAX, &mut bytes).unwrap();
+        offset = log.read_into(offset, 1, Offset::MAX, &mut bytes).unwrap();
         for batch in Batches::new(&bytes) {
             let batch = batch.unwrap();
             assert!(batch.is_crc_valid());
@@ -107,7 +107,7 @@ fn small_files_are_understood() {
     let checkpoint = |name: &str| read_checkpoint(&RealDisk, &directory.path().join(name)).unwrap();
     let partition = TopicPartition::new("fixture", 0);
     let recovery_points = checkpoint(RECOVERY_POINT_CHECKPOINT);
-    assert_eq!(recovery_points.get(&partition), Some(&104));
+    assert_eq!(recovery_points.get(&partition), Some(&Offset(104)));
     assert!(checkpoint(LOG_START_OFFSET_CHECKPOINT).is_empty());
     assert!(checkpoint(CLEANER_OFFSET_CHECKPOINT).is_empty());
     let mark = take_clean_shutdown(&RealDisk, directory.path()).unwrap();
@@ -122,7 +122,10 @@ fn a_closed_log_opens_as_it_is() {
     let directory = copied_fixture();
     let OpenedLog { log, events } = open(&directory, true);
     assert_eq!(events, []);
-    assert_eq!((log.log_start_offset(), log.log_end_offset()), (0, 104));
+    assert_eq!(
+        (log.log_start_offset(), log.log_end_offset()),
+        (Offset(0), Offset(104))
+    );
     assert_eq!(log.segment_count(), 2);
     assert_eq!(
         log.topic_id().unwrap().to_string(),
@@ -140,14 +143,17 @@ fn check_content(log: &Log<RealDisk>) {
         assert_eq!(number, at, "{value}");
     }
     let aborted: Vec<_> = log
-        .aborted_transactions(0, 104)
+        .aborted_transactions(Offset(0), Offset(104))
         .unwrap()
         .iter()
-        .map(|one| (one.producer_id.0, one.first_offset, one.last_offset))
+        .map(|one| (one.producer_id.0, one.first_offset.0, one.last_offset.0))
         .collect();
     let expected = [(5, 30, 32), (12, 64, 66), (19, 98, 101), (19, 102, 103)];
     assert_eq!(aborted, expected);
-    assert_eq!(log.aborted_transactions(67, 98).unwrap(), []);
+    assert_eq!(
+        log.aborted_transactions(Offset(67), Offset(98)).unwrap(),
+        []
+    );
     assert_eq!(log.producer_state().producers().len(), 21);
     assert_eq!(log.producer_state().first_open_transaction(), None);
     let youngest = log.max_timestamp_offset().unwrap().unwrap();
@@ -155,7 +161,7 @@ fn check_content(log: &Log<RealDisk>) {
         .offset_for_timestamp(1_700_000_000_000 + 40)
         .unwrap()
         .unwrap();
-    assert_eq!(first.offset, 4);
+    assert_eq!(first.offset, Offset(4));
     assert!(youngest.timestamp_ms > 1_795_000_000_000);
 }
 

@@ -1,7 +1,7 @@
 //! The life of a log, step by step: append, read, roll, flush, close, open.
 
 use crate::support::{batch, new_log, opening, read_all, records_of};
-use model::LeaderEpoch;
+use model::{LeaderEpoch, Offset};
 use storage::sim::Crash;
 use storage::{AppendError, AppendOptions, Log, ReadError};
 
@@ -13,7 +13,7 @@ fn append(log: &mut Log<storage::sim::SimDisk>, timestamp_ms: i64, values: &[&st
         appended.last_offset - appended.base_offset + 1,
         values.len() as i64
     );
-    appended.base_offset
+    appended.base_offset.0
 }
 
 #[test]
@@ -24,9 +24,9 @@ fn offsets_follow_each_other_and_reads_find_them() {
         assert_eq!(append(&mut log, at, &[&value, "second"]), at * 2);
     }
     assert!(log.segment_count() > 5);
-    assert_eq!(log.log_end_offset(), 200);
+    assert_eq!(log.log_end_offset(), Offset(200));
     for offset in 0..200 {
-        let slice = log.read(offset, 1, i64::MAX, true).unwrap();
+        let slice = log.read(Offset(offset), 1, Offset::MAX, true).unwrap();
         let records = records_of(&slice, offset);
         assert_eq!(records[0].0, offset);
         let expected = match offset % 2 {
@@ -49,21 +49,21 @@ fn reads_respect_their_bounds() {
             .unwrap()
             .length()
     };
-    assert_eq!(length(0, 1000, 10, false), 5 * size);
-    assert_eq!(length(0, 1000, 4, false), 2 * size);
-    assert_eq!(length(0, 1000, 5, false), 2 * size);
-    assert_eq!(length(3, 1000, 4, false), size);
-    assert_eq!(length(4, 1000, 4, true), 0);
-    assert_eq!(length(6, 1000, 4, true), 0);
-    assert_eq!(length(10, 1000, 10, true), 0);
-    assert_eq!(length(0, 1, 10, false), 0);
-    assert_eq!(length(0, 1, 10, true), size);
-    assert_eq!(length(0, size + 7, 10, false), size + 7);
-    let beyond = log.read(11, 1, 20, true).unwrap_err();
+    assert_eq!(length(Offset(0), 1000, Offset(10), false), 5 * size);
+    assert_eq!(length(Offset(0), 1000, Offset(4), false), 2 * size);
+    assert_eq!(length(Offset(0), 1000, Offset(5), false), 2 * size);
+    assert_eq!(length(Offset(3), 1000, Offset(4), false), size);
+    assert_eq!(length(Offset(4), 1000, Offset(4), true), 0);
+    assert_eq!(length(Offset(6), 1000, Offset(4), true), 0);
+    assert_eq!(length(Offset(10), 1000, Offset(10), true), 0);
+    assert_eq!(length(Offset(0), 1, Offset(10), false), 0);
+    assert_eq!(length(Offset(0), 1, Offset(10), true), size);
+    assert_eq!(length(Offset(0), size + 7, Offset(10), false), size + 7);
+    let beyond = log.read(Offset(11), 1, Offset(20), true).unwrap_err();
     assert!(matches!(
         beyond,
         ReadError::OffsetOutOfRange {
-            log_end_offset: 10,
+            log_end_offset: Offset(10),
             ..
         }
     ));
@@ -86,8 +86,8 @@ fn a_closed_log_opens_as_it_was() {
     let opened = Log::open(opening).unwrap();
     assert_eq!(opened.events, []);
     let mut log = opened.log;
-    assert_eq!(log.log_end_offset(), 100);
-    assert_eq!(log.flushed_end_offset(), 100);
+    assert_eq!(log.log_end_offset(), Offset(100));
+    assert_eq!(log.flushed_end_offset(), Offset(100));
     assert_eq!(log.leader_epochs().latest(), Some(LeaderEpoch(3)));
     assert_eq!(read_all(&log, 0), records);
     assert_eq!(append(&mut log, 60, &["next"]), 100);
@@ -108,5 +108,5 @@ fn a_crash_keeps_what_was_flushed() {
     let opened = Log::open(opening).unwrap();
     assert_eq!(opened.events, []);
     assert_eq!(read_all(&opened.log, 0), records);
-    assert_eq!(opened.log.log_end_offset(), 60);
+    assert_eq!(opened.log.log_end_offset(), Offset(60));
 }

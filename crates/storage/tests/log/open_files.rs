@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::support::{batch, records_of, small_config};
-use model::{LeaderEpoch, TopicPartition};
+use model::{LeaderEpoch, Offset, TopicPartition};
 use storage::disk::OpenMode;
 use storage::sim::{Crash, SimDisk};
 use storage::{AppendOptions, Disk, DiskFile, IdleLog, Log, LogOpening, OpenFiles, RealDisk};
@@ -47,7 +47,7 @@ fn open_files_stay_within_their_bound_and_readers_keep_theirs() {
         .map(|index| Log::create(opening(&RealDisk, directory.path(), index, &files)).unwrap())
         .collect();
     append(&mut logs[0], "held");
-    let slice = logs[0].read(0, 1000, i64::MAX, true).unwrap();
+    let slice = logs[0].read(Offset(0), 1000, Offset::MAX, true).unwrap();
     for round in 0..12 {
         for log in &mut logs {
             append(log, &format!("{round} {}", "x".repeat(100)));
@@ -58,8 +58,8 @@ fn open_files_stay_within_their_bound_and_readers_keep_theirs() {
     }
     assert_eq!(records_of(&slice, 0), [(0, "held".to_owned())]);
     for log in &mut logs[1..] {
-        assert_eq!(log.log_end_offset(), 12);
-        let first = log.read(0, 1000, i64::MAX, true).unwrap();
+        assert_eq!(log.log_end_offset(), Offset(12));
+        let first = log.read(Offset(0), 1000, Offset::MAX, true).unwrap();
         assert!(records_of(&first, 0)[0].1.starts_with("0 x"));
         log.close(0).unwrap();
     }
@@ -84,7 +84,7 @@ fn where_others_hold_the_descriptors_logs_close_their_files() {
         }
     }
     for log in &mut logs {
-        let first = log.read(0, 1000, i64::MAX, true).unwrap();
+        let first = log.read(Offset(0), 1000, Offset::MAX, true).unwrap();
         assert!(records_of(&first, 0)[0].1.starts_with("0 x"));
         drop(first);
         log.flush(0).unwrap();
@@ -94,7 +94,7 @@ fn where_others_hold_the_descriptors_logs_close_their_files() {
     let opened = idle
         .open(opening(&disk, Path::new("/"), 0, &files))
         .unwrap();
-    assert_eq!(opened.log.log_end_offset(), 12);
+    assert_eq!(opened.log.log_end_offset(), Offset(12));
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn a_log_that_is_opened_before_it_was_synced_syncs_all_of_it() {
             recovery_point: point,
             ..opening(&disk, Path::new("/"), 0, &files)
         });
-        assert_eq!(recovered.unwrap().log.log_end_offset(), 30);
+        assert_eq!(recovered.unwrap().log.log_end_offset(), Offset(30));
     }
 }
 
@@ -311,15 +311,15 @@ fn a_log_with_something_to_do_does_not_become_idle() {
         None,
         "its marker is not replicated"
     );
-    log.producer_state_mut().advance_high_watermark(2);
-    log.advance_log_start_offset(2).unwrap();
+    log.producer_state_mut().advance_high_watermark(Offset(2));
+    log.advance_log_start_offset(Offset(2)).unwrap();
     log.roll_segment(0).unwrap();
     assert_eq!(
         log.idle(0, true).unwrap(),
         None,
         "a segment is to be deleted"
     );
-    log.delete_old_segments(2, 0).unwrap();
+    log.delete_old_segments(Offset(2), 0).unwrap();
     assert_eq!(
         log.idle(0, true).unwrap(),
         None,
@@ -469,16 +469,16 @@ fn a_flush_of_many_segments_needs_few_files() {
     let disk = SimDisk::default();
     let mut log = log_of_segments(&disk, COUNT, 8);
     log.flush(0).unwrap();
-    assert_eq!(log.recovery_point(), COUNT as i64);
+    assert_eq!(log.recovery_point(), Offset(COUNT as i64));
     disk.crash(Crash::LosesUnsynced);
     let recovered = Log::open(LogOpening {
-        recovery_point: COUNT as i64,
+        recovery_point: Offset(COUNT as i64),
         ..opening(&disk, Path::new("/"), 0, &Arc::new(OpenFiles::new(1000)))
     });
     let recovered = recovered.unwrap();
     assert!(recovered.events.is_empty(), "{:?}", recovered.events);
     assert_eq!(recovered.log.segment_count(), COUNT + 1);
-    assert_eq!(recovered.log.log_end_offset(), COUNT as i64);
+    assert_eq!(recovered.log.log_end_offset(), Offset(COUNT as i64));
 }
 
 #[test]
@@ -490,9 +490,9 @@ fn a_flush_passes_over_files_that_leave_the_log_meanwhile_and_no_others() {
         // Of the first segment no file is open any more.
         match leaves {
             true => {
-                log.advance_log_start_offset(2).unwrap();
-                log.delete_old_segments(8, 0).unwrap();
-                assert_eq!(log.first_segment_base_offset(), 2);
+                log.advance_log_start_offset(Offset(2)).unwrap();
+                log.delete_old_segments(Offset(8), 0).unwrap();
+                assert_eq!(log.first_segment_base_offset(), Offset(2));
             }
             false => {
                 let path = log.directory().join("00000000000000000000.log");
@@ -503,6 +503,6 @@ fn a_flush_passes_over_files_that_leave_the_log_meanwhile_and_no_others() {
         let completed = log.complete_flush(flush, synced);
         assert_eq!(completed.is_ok(), leaves, "{completed:?}");
         assert_eq!(log.is_failed(), !leaves);
-        assert_eq!(log.flushed_end_offset(), if leaves { 8 } else { 0 });
+        assert_eq!(log.flushed_end_offset(), Offset(if leaves { 8 } else { 0 }));
     }
 }

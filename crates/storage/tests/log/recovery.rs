@@ -1,6 +1,6 @@
 //! Directories that are not as an orderly shutdown leaves them, and what opening them reports.
 
-use model::LeaderEpoch;
+use model::{LeaderEpoch, Offset};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -86,8 +86,8 @@ fn check(
     let mut opening = opening(&disk);
     opening.is_clean = reopening.is_clean;
     opening.has_machine_stopped = reopening.has_machine_stopped;
-    opening.log_start_offset = reopening.log_start_offset;
-    opening.recovery_point = reopening.recovery_point;
+    opening.log_start_offset = Offset(reopening.log_start_offset);
+    opening.recovery_point = Offset(reopening.recovery_point);
     opening.config = Arc::new(reopening.config);
     let opened = Log::open(opening).unwrap();
     let (start, end) = (opened.log.log_start_offset(), opened.log.log_end_offset());
@@ -111,7 +111,12 @@ fn nothing_is_reported_of_an_orderly_shutdown() {
     "#]],
     );
     assert_eq!(read_all(&log, 0).len(), 27);
-    assert_eq!(log.aborted_transactions(0, 30).unwrap().len(), 3);
+    assert_eq!(
+        log.aborted_transactions(Offset(0), Offset(30))
+            .unwrap()
+            .len(),
+        3
+    );
 }
 
 #[test]
@@ -132,7 +137,12 @@ fn damaged_indexes_are_rebuilt() {
             `20.txnindex` is rebuilt: its last entry is none
         "#]],
     );
-    assert_eq!(log.aborted_transactions(0, 30).unwrap().len(), 3);
+    assert_eq!(
+        log.aborted_transactions(Offset(0), Offset(30))
+            .unwrap()
+            .len(),
+        3
+    );
     for name in names(&good).iter().filter(|name| name.ends_with("index")) {
         assert_eq!(bytes(&good, name), bytes(&disk, name), "{name}");
     }
@@ -157,7 +167,7 @@ fn a_torn_tail_is_cut() {
     );
     assert_eq!(bytes(&disk, "00000000000000000020.log").len(), 317);
     assert_eq!(read_all(&log, 20).len(), 7);
-    assert_eq!(log.producer_state().end_offset(), 28);
+    assert_eq!(log.producer_state().end_offset(), Offset(28));
 }
 
 #[test]
@@ -184,7 +194,7 @@ fn damage_in_the_middle_ends_the_log_there() {
     let appended = log
         .append_as_leader(&mut next, AppendOptions::client(LeaderEpoch(5), 0))
         .unwrap();
-    assert_eq!(appended.base_offset, 13);
+    assert_eq!(appended.base_offset, Offset(13));
 }
 
 #[test]
@@ -266,7 +276,10 @@ fn a_gap_beyond_the_recovery_point_ends_the_log_when_the_machine_has_stopped() {
         let mut opening = opening(&disk);
         opening.has_machine_stopped = true;
         let again = Log::open(opening).unwrap().log;
-        assert_eq!((again.log_start_offset(), again.log_end_offset()), (0, 13));
+        assert_eq!(
+            (again.log_start_offset(), again.log_end_offset()),
+            (Offset(0), Offset(13))
+        );
     }
 }
 
@@ -304,13 +317,13 @@ fn a_gap_that_is_none_is_durable_when_the_log_is_open() {
         "#]],
     );
     let recovery_point = log.recovery_point();
-    assert!(recovery_point >= 20, "{recovery_point}");
+    assert!(recovery_point >= Offset(20), "{recovery_point}");
     drop(log);
     disk.crash(Crash::LosesUnsynced);
     let mut opening = opening(&disk);
     opening.has_machine_stopped = true;
     opening.recovery_point = recovery_point;
-    assert_eq!(Log::open(opening).unwrap().log.log_end_offset(), 30);
+    assert_eq!(Log::open(opening).unwrap().log.log_end_offset(), Offset(30));
 }
 
 /// The leader's log is compacted: that is no gap between the segments of a follower.
@@ -320,7 +333,7 @@ fn a_segment_of_a_follower_begins_where_the_one_before_ends() {
     let value = "x".repeat(300);
     for base_offset in [0, 10, 20, 30, 40] {
         let mut records = batch(0, &[&value]);
-        records.stamp(base_offset, LeaderEpoch(0), None);
+        records.stamp(Offset(base_offset), LeaderEpoch(0), None);
         log.append_as_follower(records.bytes(), LeaderEpoch(0), 0)
             .unwrap();
     }
@@ -330,7 +343,10 @@ fn a_segment_of_a_follower_begins_where_the_one_before_ends() {
     let mut opening = opening(&disk);
     opening.has_machine_stopped = true;
     let opened = Log::open(opening).unwrap();
-    assert_eq!((opened.events, opened.log.log_end_offset()), (vec![], 41));
+    assert_eq!(
+        (opened.events, opened.log.log_end_offset()),
+        (vec![], Offset(41))
+    );
 }
 
 #[test]
@@ -402,7 +418,7 @@ fn a_log_that_begins_without_producers_has_no_snapshot_of_that() {
         let mut opening = opening(&disk);
         opening.is_clean = is_clean;
         let log = Log::open(opening).unwrap().log;
-        assert_eq!(log.log_end_offset(), 0);
+        assert_eq!(log.log_end_offset(), Offset(0));
         assert_eq!(snapshots(&disk), [""; 0], "is clean: {is_clean}");
     }
     // With a producer there is one at the end, and so there is without any where the log has records.
@@ -453,11 +469,14 @@ fn a_log_that_starts_above_its_end_starts_anew() {
     let disk = written_log();
     let mut opening = opening(&disk);
     opening.is_clean = true;
-    opening.log_start_offset = 40;
+    opening.log_start_offset = Offset(40);
     let opened = Log::open(opening).unwrap();
     assert!(opened.events[0].is_loss());
     let log = opened.log;
-    assert_eq!((log.log_start_offset(), log.log_end_offset()), (40, 40));
+    assert_eq!(
+        (log.log_start_offset(), log.log_end_offset()),
+        (Offset(40), Offset(40))
+    );
 }
 
 #[test]
@@ -512,7 +531,7 @@ fn a_segment_that_begins_in_an_old_format_is_refused_whatever_its_indexes_say() 
             let before = files(&disk);
             let mut opening = opening(&disk);
             opening.is_clean = is_clean;
-            opening.recovery_point = 30;
+            opening.recovery_point = Offset(30);
             let failed = Log::open(opening).unwrap_err();
             let expected = path(&name);
             assert!(

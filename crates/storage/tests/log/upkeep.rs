@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::support::{batch, new_log, opening, read_all, records_of, small_config};
-use model::{LeaderEpoch, Uuid};
+use model::{LeaderEpoch, Offset, Uuid};
 use storage::disk::{DiskFile, OpenMode};
 use storage::log_directory::{PartitionDirectory, PartitionDirectoryState};
 use storage::partition_metadata::read_partition_metadata;
@@ -20,6 +20,7 @@ fn append(log: &mut TestLog, timestamp_ms: i64, value: &str) -> i64 {
     log.append_as_leader(&mut records, options)
         .unwrap()
         .base_offset
+        .0
 }
 
 /// A log of so many segments of two batches each.
@@ -65,7 +66,7 @@ fn flushes_are_due_by_count_and_by_time() {
         .unwrap();
     assert!(appended.is_flush_due && log.is_flush_due(0));
     log.flush(50).unwrap();
-    assert_eq!(log.flushed_end_offset(), 3);
+    assert_eq!(log.flushed_end_offset(), Offset(3));
     assert!(!log.is_flush_due(1000));
     append(&mut log, 0, "d");
     assert!(!log.is_flush_due(149));
@@ -85,7 +86,7 @@ fn deleted_files_go_though_the_clock_is_set_back() {
         config.retention_ms = 1000;
         config.file_delete_delay_ms = 60;
     });
-    log.delete_old_segments(8, 1200).unwrap();
+    log.delete_old_segments(Offset(8), 1200).unwrap();
     log.remove_deleted_files(1140).unwrap();
     assert_eq!(names(&disk, ".log.deleted").len(), 2);
     log.remove_deleted_files(1139).unwrap();
@@ -100,7 +101,7 @@ fn files_stay_for_as_long_as_a_delay_can_be() {
             config.retention_ms = 1000;
             config.file_delete_delay_ms = delay_ms;
         });
-        log.delete_old_segments(8, 1200).unwrap();
+        log.delete_old_segments(Offset(8), 1200).unwrap();
         for now_ms in [1200, 0, 1 << 62, i64::MAX - 1] {
             log.remove_deleted_files(now_ms).unwrap();
             let is_over = now_ms - 1200 >= delay_ms;
@@ -151,7 +152,7 @@ fn appends_go_on_while_files_are_synced() {
     let outcome = flush.sync();
     append(&mut log, 0, "b");
     log.complete_flush(flush, outcome).unwrap();
-    assert_eq!(log.flushed_end_offset(), 1);
+    assert_eq!(log.flushed_end_offset(), Offset(1));
     disk.crash(Crash::LosesUnsynced);
     let log = Log::open(opening(&disk)).unwrap().log;
     assert_eq!(read_all(&log, 0), [(0, "a".to_owned())]);
@@ -163,12 +164,12 @@ fn a_flush_that_began_before_a_truncation_says_nothing_about_what_follows() {
     append(&mut log, 0, "a");
     append(&mut log, 0, "b");
     let flush = log.begin_flush(0).unwrap();
-    log.truncate_to(1, 0).unwrap();
+    log.truncate_to(Offset(1), 0).unwrap();
     append(&mut log, 0, "c");
     append(&mut log, 0, "d");
     let outcome = flush.sync();
     log.complete_flush(flush, outcome).unwrap();
-    assert!(log.flushed_end_offset() <= 1);
+    assert!(log.flushed_end_offset() <= Offset(1));
 }
 
 #[test]
@@ -178,7 +179,7 @@ fn a_log_that_was_truncated_is_as_large_as_before() {
     let size_bytes = log.size_bytes();
     append(&mut log, 0, "b");
     assert!(log.size_bytes() > size_bytes);
-    log.truncate_to(1, 0).unwrap();
+    log.truncate_to(Offset(1), 0).unwrap();
     assert_eq!(log.size_bytes(), size_bytes);
 }
 
@@ -189,11 +190,14 @@ fn old_segments_go_at_once_and_their_files_later() {
         config.retention_ms = 1000;
         config.file_delete_delay_ms = 60;
     });
-    let slow = log.read(0, 1000, i64::MAX, true).unwrap();
-    let deleted = log.delete_old_segments(8, 1200).unwrap();
+    let slow = log.read(Offset(0), 1000, Offset::MAX, true).unwrap();
+    let deleted = log.delete_old_segments(Offset(8), 1200).unwrap();
     let time = RetentionReason::Time;
-    assert_eq!(deleted.segments, [(0, time), (2, time)]);
-    assert_eq!((deleted.log_start_offset, log.log_start_offset()), (4, 4));
+    assert_eq!(deleted.segments, [(Offset(0), time), (Offset(2), time)]);
+    assert_eq!(
+        (deleted.log_start_offset, log.log_start_offset()),
+        (Offset(4), Offset(4))
+    );
     assert_eq!(log.segment_count(), 2);
     assert_eq!(names(&disk, ".log.deleted").len(), 2);
     assert_eq!(log.next_removal_ms(), Some(1260));
@@ -210,17 +214,26 @@ fn old_segments_go_at_once_and_their_files_later() {
 fn a_log_that_is_deleted_whole_goes_on_at_its_end() {
     let (_, mut log) = log_of_segments(2);
     configure(&mut log, |config| config.retention_ms = 0);
-    let deleted = log.delete_old_segments(4, 10_000).unwrap();
+    let deleted = log.delete_old_segments(Offset(4), 10_000).unwrap();
     assert_eq!(deleted.segments.len(), 2);
-    assert_eq!((log.log_start_offset(), log.log_end_offset()), (4, 4));
+    assert_eq!(
+        (log.log_start_offset(), log.log_end_offset()),
+        (Offset(4), Offset(4))
+    );
     assert_eq!(log.size_bytes(), 0);
     assert_eq!(append(&mut log, 0, "next"), 4);
     assert_eq!(
-        log.delete_old_segments(5, 10_000).unwrap().segments.len(),
+        log.delete_old_segments(Offset(5), 10_000)
+            .unwrap()
+            .segments
+            .len(),
         1
     );
     assert_eq!(
-        log.delete_old_segments(5, 10_000).unwrap().segments.len(),
+        log.delete_old_segments(Offset(5), 10_000)
+            .unwrap()
+            .segments
+            .len(),
         0
     );
 }
@@ -228,20 +241,23 @@ fn a_log_that_is_deleted_whole_goes_on_at_its_end() {
 #[test]
 fn the_start_of_a_log_moves_up_only() {
     let (disk, mut log) = log_of_segments(3);
-    assert_eq!(log.advance_log_start_offset(3).unwrap(), Some(true));
-    assert_eq!(log.advance_log_start_offset(2).unwrap(), Some(false));
-    assert_eq!(log.advance_log_start_offset(7).unwrap(), None);
-    assert!(log.read(2, 100, 6, true).is_err());
+    assert_eq!(log.advance_log_start_offset(Offset(3)).unwrap(), Some(true));
+    assert_eq!(
+        log.advance_log_start_offset(Offset(2)).unwrap(),
+        Some(false)
+    );
+    assert_eq!(log.advance_log_start_offset(Offset(7)).unwrap(), None);
+    assert!(log.read(Offset(2), 100, Offset(6), true).is_err());
     let values = read_all(&log, 3);
     assert_eq!(values.len(), 3);
-    let below = log.delete_old_segments(6, 0).unwrap();
-    assert_eq!(below.segments, [(0, RetentionReason::LogStart)]);
+    let below = log.delete_old_segments(Offset(6), 0).unwrap();
+    assert_eq!(below.segments, [(Offset(0), RetentionReason::LogStart)]);
     log.close(0).unwrap();
     let mut opening = opening(&disk);
     opening.is_clean = true;
-    opening.log_start_offset = 3;
+    opening.log_start_offset = Offset(3);
     let log = Log::open(opening).unwrap().log;
-    assert_eq!(log.log_start_offset(), 3);
+    assert_eq!(log.log_start_offset(), Offset(3));
     assert_eq!(read_all(&log, 3), values);
 }
 
@@ -259,14 +275,23 @@ fn truncation_cuts_whole_batches_and_epochs() {
         let end = log.offset_for_leader_epoch(epoch);
         end.map(|end| (end.leader_epoch, end.end_offset))
     };
-    assert_eq!(end_of(&log, LeaderEpoch(1)), Some((LeaderEpoch(1), 8)));
-    assert_eq!(end_of(&log, LeaderEpoch(2)), Some((LeaderEpoch(2), 12)));
+    assert_eq!(
+        end_of(&log, LeaderEpoch(1)),
+        Some((LeaderEpoch(1), Offset(8)))
+    );
+    assert_eq!(
+        end_of(&log, LeaderEpoch(2)),
+        Some((LeaderEpoch(2), Offset(12)))
+    );
     assert_eq!(end_of(&log, LeaderEpoch(3)), None);
-    assert!(!log.truncate_to(12, 0).unwrap());
-    assert!(log.truncate_to(7, 0).unwrap());
-    assert_eq!(log.log_end_offset(), 7);
+    assert!(!log.truncate_to(Offset(12), 0).unwrap());
+    assert!(log.truncate_to(Offset(7), 0).unwrap());
+    assert_eq!(log.log_end_offset(), Offset(7));
     assert_eq!(read_all(&log, 0).last().unwrap().0, 5);
-    assert_eq!(end_of(&log, LeaderEpoch(1)), Some((LeaderEpoch(1), 7)));
+    assert_eq!(
+        end_of(&log, LeaderEpoch(1)),
+        Some((LeaderEpoch(1), Offset(7)))
+    );
     assert_eq!(end_of(&log, LeaderEpoch(2)), None);
     assert_eq!(append(&mut log, 0, "next"), 7);
 }
@@ -299,8 +324,11 @@ fn an_epoch_is_noted_before_it_has_records() {
 #[test]
 fn a_log_restarts_anywhere() {
     let (disk, mut log) = log_of_segments(3);
-    log.restart_at(100, 0).unwrap();
-    assert_eq!((log.log_start_offset(), log.log_end_offset()), (100, 100));
+    log.restart_at(Offset(100), 0).unwrap();
+    assert_eq!(
+        (log.log_start_offset(), log.log_end_offset()),
+        (Offset(100), Offset(100))
+    );
     assert_eq!(log.leader_epochs().latest(), None);
     assert_eq!(append(&mut log, 0, "next"), 100);
     log.close(0).unwrap();
@@ -321,7 +349,7 @@ fn a_renamed_log_reads_on() {
     log.rename_directory(&name).unwrap();
     assert!(disk.status(Path::new("/topic-0")).is_err());
     assert_eq!(read_all(&log, 0).len(), 6);
-    let slice = log.read(0, 1000, i64::MAX, true).unwrap();
+    let slice = log.read(Offset(0), 1000, Offset::MAX, true).unwrap();
     let flush = log.begin_flush(0).unwrap();
     disk.remove_directory(log.directory()).unwrap();
     assert_eq!(records_of(&slice, 0).len(), 2);
@@ -333,7 +361,7 @@ fn a_renamed_log_reads_on() {
 #[test]
 fn a_retired_log_is_read_and_written_no_more() {
     let (disk, mut log) = log_of_segments(2);
-    let slice = log.read(0, 1000, i64::MAX, true).unwrap();
+    let slice = log.read(Offset(0), 1000, Offset::MAX, true).unwrap();
     let state = PartitionDirectoryState::Deleted;
     let name = PartitionDirectory::marked_name(log.topic_partition(), state, Uuid::from_u128(7));
     let before = disk.change_count();
@@ -403,25 +431,27 @@ fn times_find_records() {
         let found = log.offset_for_timestamp(timestamp_ms).unwrap();
         found.map(|found| (found.offset, found.timestamp_ms, found.leader_epoch))
     };
-    assert_eq!(offset(0), Some((0, 10, Some(LeaderEpoch(0)))));
-    assert_eq!(offset(11), Some((1, 30, Some(LeaderEpoch(0)))));
-    assert_eq!(offset(31), Some((3, 40, Some(LeaderEpoch(0)))));
+    assert_eq!(offset(0), Some((Offset(0), 10, Some(LeaderEpoch(0)))));
+    assert_eq!(offset(11), Some((Offset(1), 30, Some(LeaderEpoch(0)))));
+    assert_eq!(offset(31), Some((Offset(3), 40, Some(LeaderEpoch(0)))));
     assert_eq!(offset(41), None);
     let youngest = log.max_timestamp_offset().unwrap().unwrap();
-    assert_eq!((youngest.offset, youngest.timestamp_ms), (3, 40));
+    assert_eq!((youngest.offset, youngest.timestamp_ms), (Offset(3), 40));
 }
 
 #[test]
 fn a_read_is_finished_without_the_log() {
     let (_, mut log) = log_of_segments(3);
-    let prepared = log.prepare_read(2, 10_000, i64::MAX, true).unwrap();
+    let prepared = log
+        .prepare_read(Offset(2), 10_000, Offset::MAX, true)
+        .unwrap();
     configure(&mut log, |config| config.retention_ms = 0);
-    log.delete_old_segments(6, 10_000).unwrap();
+    log.delete_old_segments(Offset(6), 10_000).unwrap();
     log.remove_deleted_files(i64::MAX).unwrap();
     drop(log);
     let slice = prepared.finish().unwrap().unwrap();
     assert_eq!(records_of(&slice, 2).len(), 2);
-    assert_eq!(slice.end_offset_max, 4);
+    assert_eq!(slice.end_offset_max, Offset(4));
 }
 
 #[test]
@@ -468,17 +498,17 @@ fn an_epoch_that_cannot_be_noted_for_lack_of_files_refuses_its_batch_and_nothing
         append_in_epoch(&mut log, LeaderEpoch(5))
             .unwrap()
             .base_offset,
-        1
+        Offset(1)
     );
     log.flush(3).unwrap();
     disk.crash(Crash::LosesUnsynced);
     let log = Log::open(opening(&disk)).unwrap().log;
     assert_eq!(
-        log.leader_epochs().epoch_for_offset(0),
+        log.leader_epochs().epoch_for_offset(Offset(0)),
         Some(LeaderEpoch(0))
     );
     assert_eq!(
-        log.leader_epochs().epoch_for_offset(1),
+        log.leader_epochs().epoch_for_offset(Offset(1)),
         Some(LeaderEpoch(5))
     );
     assert_eq!(read_all(&log, 0).len(), 2);
@@ -490,30 +520,35 @@ fn a_start_that_cannot_be_noted_for_lack_of_files_stays() {
     configure(&mut log, |config| config.retention_bytes = 1);
     disk.set_out_of_files(true);
     for _ in 0..2 {
-        let refused = log.advance_log_start_offset(1).unwrap_err();
+        let refused = log.advance_log_start_offset(Offset(1)).unwrap_err();
         assert!(refused.is_out_of_files());
-        let refused = log.delete_old_segments(6, 1000).unwrap_err();
+        let refused = log.delete_old_segments(Offset(6), 1000).unwrap_err();
         assert!(matches!(refused, storage::AppendError::Storage(error) if error.is_out_of_files()));
         assert!(
-            log.assign_leader_epoch(LeaderEpoch(7), 6)
+            log.assign_leader_epoch(LeaderEpoch(7), Offset(6))
                 .unwrap_err()
                 .is_out_of_files()
         );
     }
     assert!(!log.is_failed());
-    assert_eq!((log.log_start_offset(), log.segment_count()), (0, 3));
     assert_eq!(
-        log.leader_epochs().epoch_for_offset(0),
+        (log.log_start_offset(), log.segment_count()),
+        (Offset(0), 3)
+    );
+    assert_eq!(
+        log.leader_epochs().epoch_for_offset(Offset(0)),
         Some(LeaderEpoch(0))
     );
     assert_eq!(log.leader_epochs().latest(), Some(LeaderEpoch(0)));
 
     disk.set_out_of_files(false);
-    assert_eq!(log.advance_log_start_offset(1).unwrap(), Some(true));
-    log.assign_leader_epoch(LeaderEpoch(7), 6).unwrap();
+    assert_eq!(log.advance_log_start_offset(Offset(1)).unwrap(), Some(true));
+    log.assign_leader_epoch(LeaderEpoch(7), Offset(6)).unwrap();
     assert_eq!(
-        log.delete_old_segments(6, 1000).unwrap().log_start_offset,
-        4
+        log.delete_old_segments(Offset(6), 1000)
+            .unwrap()
+            .log_start_offset,
+        Offset(4)
     );
     let path = Path::new("/topic-0/leader-epoch-checkpoint");
     let noted = disk.read(path, 1000).unwrap();
@@ -525,10 +560,10 @@ fn the_start_of_a_failed_log_stays() {
     let (disk, mut log) = log_of_segments(3);
     log.fail();
     let before = disk.change_count();
-    assert!(log.advance_log_start_offset(3).is_err());
-    assert_eq!(log.log_start_offset(), 0);
+    assert!(log.advance_log_start_offset(Offset(3)).is_err());
+    assert_eq!(log.log_start_offset(), Offset(0));
     configure(&mut log, |config| config.retention_ms = 0);
-    let deleted = log.delete_old_segments(6, 10_000).unwrap();
+    let deleted = log.delete_old_segments(Offset(6), 10_000).unwrap();
     assert!(deleted.segments.is_empty());
     assert_eq!(disk.change_count(), before, "nothing is written");
 }

@@ -12,7 +12,7 @@
 //!   show                  every batch that is there
 //! ```
 
-use model::{LeaderEpoch, ProducerEpoch, ProducerId};
+use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -168,7 +168,7 @@ impl Compacted {
         let stable = stable.unwrap_or(self.log.log_end_offset());
         let candidate = self
             .log
-            .compaction_candidate(self.checkpoint, stable, self.now_ms)
+            .compaction_candidate(self.checkpoint.map(Offset), stable, self.now_ms)
             .unwrap();
         let mut compaction = self
             .log
@@ -177,15 +177,17 @@ impl Compacted {
         let mut map = OffsetMap::new(self.map_bytes, 0.9, records, [1, 2]);
         let end = compaction.index_keys(&mut map, &mut |_| true)?;
         if let Some(offset) = trimmed_to {
-            self.log.advance_log_start_offset(offset)?;
-            self.log.delete_old_segments(offset, self.now_ms).unwrap();
+            self.log.advance_log_start_offset(Offset(offset))?;
+            self.log
+                .delete_old_segments(Offset(offset), self.now_ms)
+                .unwrap();
         }
         while let Some(group) = compaction.next_group(&map) {
             let cleaned = compaction.clean_group(group, &map, &mut |_| true)?;
             assert!(self.log.replace_segments(cleaned, self.now_ms)?);
         }
         compaction.sync_directory()?;
-        self.checkpoint = Some(end);
+        self.checkpoint = Some(end.0);
         Ok(())
     }
 
@@ -210,7 +212,7 @@ impl Compacted {
         while offset < self.log.log_end_offset() {
             offset = self
                 .log
-                .read_into(offset, 1 << 20, i64::MAX, &mut buffer)
+                .read_into(offset, 1 << 20, Offset::MAX, &mut buffer)
                 .unwrap();
         }
         buffer
@@ -219,7 +221,7 @@ impl Compacted {
     /// What somebody who reads all committed records keeps: the last value of each key.
     pub(crate) fn table(&self) -> BTreeMap<String, String> {
         let end = self.log.log_end_offset();
-        let aborted = self.log.aborted_transactions(0, end).unwrap();
+        let aborted = self.log.aborted_transactions(Offset(0), end).unwrap();
         let mut table = BTreeMap::new();
         let bytes = self.bytes();
         for batch in Batches::new(&bytes) {
@@ -283,7 +285,7 @@ fn records(batch: &RecordBatch<'_>) -> Vec<(i64, String, Option<String>)> {
     let records = records.unwrap().map(|record| {
         let record = record.unwrap();
         let key = record.key.map_or(String::new(), text);
-        (record.offset, key, record.value.map(text))
+        (record.offset.0, key, record.value.map(text))
     });
     records.collect()
 }

@@ -9,7 +9,7 @@ pub(crate) mod tested;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use model::{ProducerEpoch, ProducerId, TopicPartition};
+use model::{Offset, ProducerEpoch, ProducerId, TopicPartition};
 use record::{
     BatchBuilder, BatchHeader, Batches, Compression, Decompressor, EndTransactionMarker,
     TransactionResult, ValidatedBatch,
@@ -128,9 +128,9 @@ pub(crate) fn records_in(bytes: &[u8], start_offset: i64) -> Vec<(i64, String)> 
             .unwrap()
         {
             let record = record.unwrap();
-            if record.offset >= start_offset {
+            if record.offset >= Offset(start_offset) {
                 let value = String::from_utf8(record.value.unwrap_or_default().to_vec());
-                found.push((record.offset, value.unwrap()));
+                found.push((record.offset.0, value.unwrap()));
             }
         }
     }
@@ -140,9 +140,9 @@ pub(crate) fn records_in(bytes: &[u8], start_offset: i64) -> Vec<(i64, String)> 
 /// All records from `start_offset` to the end of the log.
 pub(crate) fn read_all<D: Disk>(log: &Log<D>, start_offset: i64) -> Vec<(i64, String)> {
     let mut buffer = Vec::new();
-    let mut offset = start_offset;
+    let mut offset = Offset(start_offset);
     while offset < log.log_end_offset() {
-        offset = log.read_into(offset, 1, i64::MAX, &mut buffer).unwrap();
+        offset = log.read_into(offset, 1, Offset::MAX, &mut buffer).unwrap();
     }
     records_in(&buffer, start_offset)
 }

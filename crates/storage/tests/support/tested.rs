@@ -1,7 +1,7 @@
 //! A log as a list of batches, and the real one beside it: every step is taken by both, and after
 //! a crash the real one has to be something the list allows.
 
-use model::{LeaderEpoch, ProducerEpoch, ProducerId};
+use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -209,7 +209,7 @@ impl Tested {
                 self.flushed_end = self.model.end;
                 // The checkpoint is written now and then, so it may be older.
                 if now_ms % 20 == 0 {
-                    self.recovery_point_checkpoint = self.log().recovery_point();
+                    self.recovery_point_checkpoint = self.log().recovery_point().0;
                 }
                 Ok(())
             }
@@ -217,7 +217,7 @@ impl Tested {
                 self.epoch += 1;
                 let (epoch, end) = (self.epoch, self.model.end);
                 self.log_mut()
-                    .assign_leader_epoch(LeaderEpoch(epoch), end)
+                    .assign_leader_epoch(LeaderEpoch(epoch), Offset(end))
                     .map_err(shown)
             }
             Step::Truncate { percent } => self.truncate(percent),
@@ -226,7 +226,7 @@ impl Tested {
                 let offset = self.model.start + span * percent / 100;
                 self.log_start_checkpoint = self.log_start_checkpoint.max(offset);
                 self.model.start = offset;
-                let advanced = self.log_mut().advance_log_start_offset(offset);
+                let advanced = self.log_mut().advance_log_start_offset(Offset(offset));
                 assert!(advanced.map_err(shown)?.is_some());
                 Ok(())
             }
@@ -239,7 +239,7 @@ impl Tested {
             Step::CloseAndOpen => {
                 self.log_mut().close(now_ms).map_err(shown)?;
                 self.flushed_end = self.model.end;
-                self.recovery_point_checkpoint = self.log().recovery_point();
+                self.recovery_point_checkpoint = self.log().recovery_point().0;
                 // All that is closed is durable.
                 self.disk.crash(Crash::LosesUnsynced);
                 self.open(true);
@@ -283,8 +283,8 @@ impl Tested {
             .log_mut()
             .append_as_leader(&mut records, options)
             .map_err(shown)?;
-        assert_eq!(appended.base_offset, base_offset);
-        assert_eq!(appended.last_offset, base_offset + count - 1);
+        assert_eq!(appended.base_offset, Offset(base_offset));
+        assert_eq!(appended.last_offset, Offset(base_offset + count - 1));
         assert!(!appended.is_duplicate);
         Ok(())
     }
@@ -320,7 +320,7 @@ impl Tested {
         for _ in 0..2 {
             let values = self.values(count, 0);
             let mut records = batch(5, &refs(&values));
-            records.stamp(base_offset, LeaderEpoch(self.epoch), None);
+            records.stamp(Offset(base_offset), LeaderEpoch(self.epoch), None);
             self.note(base_offset, 5, Some(values), Part::Nothing);
             base_offset += count as i64;
             bytes.extend_from_slice(records.bytes());
@@ -331,7 +331,10 @@ impl Tested {
         let appended = self
             .log_mut()
             .append_as_follower(&bytes, LeaderEpoch(epoch), now_ms);
-        assert_eq!(appended.map_err(shown)?.last_offset + 1, self.model.end);
+        assert_eq!(
+            appended.map_err(shown)?.last_offset + 1,
+            Offset(self.model.end)
+        );
         Ok(())
     }
 
@@ -355,8 +358,12 @@ impl Tested {
         self.model.records.retain(|record| record.offset < end);
         self.model.end = offset;
         let now_ms = self.now_ms;
-        assert!(self.log_mut().truncate_to(offset, now_ms).map_err(shown)?);
-        self.recovery_point_checkpoint = self.log().recovery_point();
+        assert!(
+            self.log_mut()
+                .truncate_to(Offset(offset), now_ms)
+                .map_err(shown)?
+        );
+        self.recovery_point_checkpoint = self.log().recovery_point().0;
         self.refresh_producers();
         Ok(())
     }
@@ -370,10 +377,10 @@ impl Tested {
         self.log_mut().set_config(Arc::new(config));
         let deleted = self
             .log_mut()
-            .delete_old_segments(end, now_ms)
+            .delete_old_segments(Offset(end), now_ms)
             .map_err(shown)?;
-        self.model.start = self.model.start.max(deleted.log_start_offset);
-        assert_eq!(deleted.log_start_offset, self.model.start);
+        self.model.start = self.model.start.max(deleted.log_start_offset.0);
+        assert_eq!(deleted.log_start_offset, Offset(self.model.start));
         self.log_start_checkpoint = self.model.start;
         self.log_mut().set_config(Arc::new(small_config()));
         self.log_mut()
@@ -385,7 +392,9 @@ impl Tested {
         let offset = (self.model.end + ahead).max(1);
         self.may_lose_all = true;
         let now_ms = self.now_ms;
-        self.log_mut().restart_at(offset, now_ms).map_err(shown)?;
+        self.log_mut()
+            .restart_at(Offset(offset), now_ms)
+            .map_err(shown)?;
         self.may_lose_all = false;
         self.model = Model {
             start: offset,
@@ -403,8 +412,8 @@ impl Tested {
         let mut opening = opening(&self.disk);
         opening.is_clean = is_clean;
         opening.has_machine_stopped = self.has_machine_stopped;
-        opening.recovery_point = self.recovery_point_checkpoint;
-        opening.log_start_offset = self.log_start_checkpoint;
+        opening.recovery_point = Offset(self.recovery_point_checkpoint);
+        opening.log_start_offset = Offset(self.log_start_checkpoint);
         opening.now_ms = self.now_ms;
         if self.disk.status(Path::new("/topic-0")).is_err() {
             // Not even the directory has become durable.
@@ -438,7 +447,7 @@ impl Tested {
             // A log that was truncated within a batch ends where its last batch does.
             let found = opened.log.log_end_offset();
             let batch_end = self.model.batches.last().map_or(0, |last| last.1 + 1);
-            assert!(found == self.model.end || found >= batch_end);
+            assert!(found == Offset(self.model.end) || found >= Offset(batch_end));
         }
         self.log = Some(opened.log);
         self.settle_after_crash();
@@ -451,26 +460,26 @@ impl Tested {
     fn settle_after_crash(&mut self) {
         let log = self.log.as_ref().unwrap();
         let (start, end) = (log.log_start_offset(), log.log_end_offset());
-        let found = read_all(log, start);
+        let found = read_all(log, start.0);
         if self.may_lose_all {
             self.may_lose_all = false;
             self.flushed_end = 0;
-            self.model.start = start;
+            self.model.start = start.0;
         }
         for mut model in [self.model.clone(), self.before.clone()] {
-            model.batches.retain(|batch| batch.1 < end);
+            model.batches.retain(|batch| batch.1 < end.0);
             let kept_end = model.batches.last().map_or(i64::MIN, |last| last.1 + 1);
             let is_complete = model
                 .records
                 .iter()
                 .all(|record| record.offset < kept_end || record.offset >= self.flushed_end);
             model.records.retain(|record| record.offset < kept_end);
-            model.start = start;
-            model.end = end;
+            model.start = start.0;
+            model.end = end.0;
             // What is lost is the end: no younger batch is there without the older ones.
             let expected = model.values();
             if is_complete && found == expected {
-                self.flushed_end = self.flushed_end.min(end);
+                self.flushed_end = self.flushed_end.min(end.0);
                 self.model = model;
                 return;
             }
@@ -484,21 +493,26 @@ impl Tested {
     /// Compares all that can be asked of the log.
     pub(crate) fn check(&self) {
         let (log, model) = (self.log(), &self.model);
-        assert_eq!(log.log_start_offset(), model.start);
-        assert_eq!(log.log_end_offset(), model.end);
+        assert_eq!(log.log_start_offset(), Offset(model.start));
+        assert_eq!(log.log_end_offset(), Offset(model.end));
         assert_eq!(read_all(log, model.start), model.values());
         let readable = model
             .records
             .iter()
             .filter(|record| record.offset >= model.start);
         for record in readable.clone() {
-            let first = log.read(record.offset, 1, i64::MAX, true).unwrap();
+            let first = log
+                .read(Offset(record.offset), 1, Offset::MAX, true)
+                .unwrap();
             let bytes = first.slice.as_ref().unwrap().to_vec().unwrap();
             let (found, _) = record::RecordBatch::parse(&bytes).unwrap();
-            assert!(found.base_offset() <= record.offset && found.last_offset() >= record.offset);
+            assert!(
+                found.base_offset() <= Offset(record.offset)
+                    && found.last_offset() >= Offset(record.offset)
+            );
             assert_eq!(found.partition_leader_epoch(), LeaderEpoch(record.epoch));
             assert_eq!(
-                log.leader_epochs().epoch_for_offset(record.offset),
+                log.leader_epochs().epoch_for_offset(Offset(record.offset)),
                 Some(LeaderEpoch(record.epoch)),
                 "{record:?} {:?}",
                 log.leader_epochs()
@@ -510,7 +524,7 @@ impl Tested {
                 .clone()
                 .find(|record| record.timestamp_ms >= timestamp_ms);
             let found = log.offset_for_timestamp(timestamp_ms).unwrap();
-            let found = found.map(|found| (found.offset, found.timestamp_ms));
+            let found = found.map(|found| (found.offset.0, found.timestamp_ms));
             let expected = expected.map(|record| (record.offset, record.timestamp_ms));
             assert_eq!(found, expected, "time {timestamp_ms}");
         }
@@ -526,12 +540,12 @@ impl Tested {
         }
         let (open, aborted) = model.transactions();
         let mut settled = log.producer_state().clone();
-        settled.advance_high_watermark(model.end);
+        settled.advance_high_watermark(Offset(model.end));
         assert_eq!(
             settled.first_unstable_offset(),
             settled.first_open_transaction()
         );
-        let found = settled.first_open_transaction();
+        let found = settled.first_open_transaction().map(|offset| offset.0);
         let is_lost = |offset| !model.batches.iter().any(|batch| batch.0 == offset);
         // A transaction whose records a crash has taken may still be known.
         let is_leftover = found.is_some_and(|at| is_lost(at) && open.is_none_or(|open| at < open));
@@ -540,10 +554,12 @@ impl Tested {
         bounds.push(model.end);
         for start in bounds.iter().step_by(3) {
             for end in bounds.iter().rev().step_by(4).filter(|end| *end > start) {
-                let found = log.aborted_transactions(*start, *end).unwrap();
+                let found = log
+                    .aborted_transactions(Offset(*start), Offset(*end))
+                    .unwrap();
                 let found = found
                     .iter()
-                    .map(|one| (one.producer_id, one.first_offset, one.last_offset));
+                    .map(|one| (one.producer_id, one.first_offset.0, one.last_offset.0));
                 let found: Vec<_> = found.filter(|one| !is_lost(one.1)).collect();
                 let overlapping = aborted
                     .iter()
@@ -561,11 +577,17 @@ impl Tested {
 
     /// A slice brings every aborted transaction that it has records of.
     fn check_slice(&self, start: i64, aborted: &[(ProducerId, i64, i64)]) {
-        let slice = self.log().read(start, 300, i64::MAX, true).unwrap();
-        let brought = self.log().aborted_transactions_in(start, &slice).unwrap();
+        let slice = self
+            .log()
+            .read(Offset(start), 300, Offset::MAX, true)
+            .unwrap();
+        let brought = self
+            .log()
+            .aborted_transactions_in(Offset(start), &slice)
+            .unwrap();
         let brought: Vec<_> = brought
             .iter()
-            .map(|one| (one.producer_id, one.first_offset, one.last_offset))
+            .map(|one| (one.producer_id, one.first_offset.0, one.last_offset.0))
             .collect();
         let offsets = super::records_of(&slice, start);
         for (offset, _) in offsets {

@@ -4,7 +4,7 @@
 use crate::ALLOCATOR;
 use crate::codec::CODECS;
 use interpreter::{Random, encode, random_message, verify};
-use model::{BrokerId, ErrorCode, LeaderEpoch, Message as _, ProducerId, Uuid};
+use model::{BrokerId, ErrorCode, LeaderEpoch, Message as _, Offset, ProducerId, Uuid};
 use stats_alloc::Region;
 use std::path::Path;
 use trials::alone;
@@ -101,12 +101,12 @@ fn encode_responses(out: &mut Vec<u8>) {
         let partition = FetchResponsePartition {
             index,
             error: ErrorCode::None,
-            high_watermark: 9,
-            last_stable_offset: 9,
-            log_start_offset: 0,
-            diverging_epoch: (index == 3).then_some((LeaderEpoch(1), 2)),
+            high_watermark: Offset(9),
+            last_stable_offset: Offset(9),
+            log_start_offset: Offset(0),
+            diverging_epoch: (index == 3).then_some((LeaderEpoch(1), Offset(2))),
             current_leader: (index == 5).then_some((BrokerId(1), LeaderEpoch(2))),
-            aborted_transactions: (index == 7).then_some(&[(ProducerId(1), 2)]),
+            aborted_transactions: (index == 7).then_some(&[(ProducerId(1), Offset(2))]),
             preferred_read_replica: BrokerId::NONE,
             records_bytes: index as usize % 2 * 100_000,
         };

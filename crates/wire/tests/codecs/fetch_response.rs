@@ -1,7 +1,7 @@
 //! The fetch response written by hand against the generated codec.
 
 use model::Array;
-use model::{BrokerId, ErrorCode, LeaderEpoch, Message, ProducerId, Uuid};
+use model::{BrokerId, ErrorCode, LeaderEpoch, Message, Offset, ProducerId, Uuid};
 use wire::fetch_response::*;
 use wire::messages::FetchResponse;
 use wire::messages::fetch_response::{
@@ -9,15 +9,15 @@ use wire::messages::fetch_response::{
 };
 use wire::messages::fetch_response::{EpochEndOffset, LeaderIdAndEpoch};
 
-const ABORTED: &[(ProducerId, i64)] = &[(ProducerId(7), 3), (ProducerId(8), 4)];
+const ABORTED: &[(ProducerId, Offset)] = &[(ProducerId(7), Offset(3)), (ProducerId(8), Offset(4))];
 
 fn partitions() -> [FetchResponsePartition<'static>; 5] {
     let plain = FetchResponsePartition {
         index: 0,
         error: ErrorCode::None,
-        high_watermark: 10,
-        last_stable_offset: 9,
-        log_start_offset: 1,
+        high_watermark: Offset(10),
+        last_stable_offset: Offset(9),
+        log_start_offset: Offset(1),
         diverging_epoch: None,
         current_leader: None,
         aborted_transactions: None,
@@ -33,7 +33,7 @@ fn partitions() -> [FetchResponsePartition<'static>; 5] {
     let moved = FetchResponsePartition {
         index: 2,
         error: ErrorCode::NotLeaderOrFollower,
-        diverging_epoch: Some((LeaderEpoch(3), 4)),
+        diverging_epoch: Some((LeaderEpoch(3), Offset(4))),
         current_leader: Some((BrokerId(5), LeaderEpoch(6))),
         records_bytes: 0,
         ..plain
@@ -82,13 +82,13 @@ fn generated(version: i16) -> Vec<u8> {
         .map(|p| PartitionData {
             partition_index: p.index,
             error_code: p.error.code(),
-            high_watermark: p.high_watermark,
-            last_stable_offset: p.last_stable_offset,
-            log_start_offset: p.log_start_offset,
+            high_watermark: p.high_watermark.0,
+            last_stable_offset: p.last_stable_offset.0,
+            log_start_offset: p.log_start_offset.0,
             diverging_epoch: p.diverging_epoch.map_or_else(EpochEndOffset::default, |d| {
                 EpochEndOffset {
                     epoch: d.0.0,
-                    end_offset: d.1,
+                    end_offset: d.1.0,
                 }
             }),
             current_leader: p
@@ -102,7 +102,7 @@ fn generated(version: i16) -> Vec<u8> {
                     .iter()
                     .map(|&(producer_id, first_offset)| AbortedTransaction {
                         producer_id: producer_id.0,
-                        first_offset,
+                        first_offset: first_offset.0,
                     });
                 all.collect()
             }),

@@ -1,7 +1,7 @@
 //! The fetch response read by hand against the generated codec.
 
 use model::BrokerId;
-use model::{DecodeError, ErrorCode, LeaderEpoch, Message, Uuid};
+use model::{DecodeError, ErrorCode, LeaderEpoch, Message, Offset, Uuid};
 use wire::fetch_response_reader::*;
 use wire::messages::FetchResponse;
 use wire::messages::fetch_response::{
@@ -38,10 +38,10 @@ fn generated(body: &[u8], version: i16) -> Result<Told<'_>, DecodeError> {
             let told = AnsweredPartition {
                 index: partition.partition_index,
                 error_code: partition.error_code,
-                high_watermark: partition.high_watermark,
-                log_start_offset: partition.log_start_offset,
+                high_watermark: Offset(partition.high_watermark),
+                log_start_offset: Offset(partition.log_start_offset),
                 diverging_epoch: (end.epoch >= 0)
-                    .then_some((LeaderEpoch(end.epoch), end.end_offset)),
+                    .then_some((LeaderEpoch(end.epoch), Offset(end.end_offset))),
                 records: partition.records.unwrap_or_default(),
             };
             partitions.push((topic.topic_id, told));

@@ -67,8 +67,8 @@ fn read_log(dir: &Path) -> Result<(Vec<Batch>, Option<String>)> {
                 Err(error) => return Ok((read, Some(error.to_string()))),
             };
             read.push(Batch {
-                base_offset: batch.base_offset(),
-                last_offset: batch.last_offset(),
+                base_offset: batch.base_offset().0,
+                last_offset: batch.last_offset().0,
                 checksum: checksum(batch.bytes()),
             });
         }

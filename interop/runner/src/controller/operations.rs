@@ -20,7 +20,7 @@ use ::controller::{
 };
 use interpreter::Random;
 use metadata::{ELIGIBLE_LEADER_REPLICAS_FEATURE, LOST_DIRECTORY, MetadataImage, Partition};
-use model::{BrokerEpoch, BrokerId, LeaderEpoch, MonotonicTime, Uuid};
+use model::{BrokerEpoch, BrokerId, LeaderEpoch, MonotonicTime, Offset, Uuid};
 
 /// The ids of the brokers.
 pub(super) const BROKERS: [i32; 5] = [1, 2, 3, 4, 5];
@@ -199,9 +199,9 @@ fn heartbeat(drawing: &mut Drawing<'_>) -> ControllerRequest {
     let newest = drawing.image.provenance.last_offset;
     let metadata_offset = match drawing.random.below(8) {
         0 => broker_epoch.0 - 1,
-        1 => newest - drawing.random.below(4) as i64,
+        1 => (newest - drawing.random.below(4) as i64).0,
         2 => broker_epoch.0,
-        _ => newest,
+        _ => newest.0,
     };
     let [first, second] = directories(id);
     let existing = drawing.image.cluster.broker(id);
@@ -227,7 +227,7 @@ fn heartbeat(drawing: &mut Drawing<'_>) -> ControllerRequest {
     BrokerHeartbeat {
         broker_id: id,
         broker_epoch,
-        metadata_offset,
+        metadata_offset: Offset(metadata_offset),
         wants_fence,
         wants_shut_down: is_stopping || wants_shut_down,
         offline_directories: offline,

@@ -117,7 +117,7 @@ fn heartbeat(request: &BrokerHeartbeat) -> Asked {
     let message = BrokerHeartbeatRequest {
         broker_id: request.broker_id,
         broker_epoch: request.broker_epoch,
-        current_metadata_offset: request.metadata_offset,
+        current_metadata_offset: request.metadata_offset.0,
         want_fence: request.wants_fence,
         want_shut_down: request.wants_shut_down,
         offline_log_dirs: request.offline_directories.clone().into(),

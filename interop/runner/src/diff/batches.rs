@@ -156,7 +156,7 @@ pub(super) fn as_value(bytes: &[u8]) -> Value {
 fn batch_value(batch: &RecordBatch<'_>) -> Value {
     let mut value = Struct::default();
     let mut add = |name: &str, field: Value| value.fields.push((name.to_owned(), field));
-    add("BaseOffset", batch.base_offset().into());
+    add("BaseOffset", batch.base_offset().0.into());
     add("LeaderEpoch", batch.partition_leader_epoch().0.into());
     add("IsCrcValid", batch.is_crc_valid().into());
     add("Attributes", batch.attributes().0.into());
@@ -190,7 +190,7 @@ fn records_value(batch: &RecordBatch<'_>) -> Value {
                 headers.map(|header| Value::Array(vec![header.key.into(), bytes(header.value)]));
             Value::Struct(Struct {
                 fields: vec![
-                    ("Offset".into(), record.offset.into()),
+                    ("Offset".into(), record.offset.0.into()),
                     ("Timestamp".into(), record.timestamp.into()),
                     ("Key".into(), bytes(record.key)),
                     ("Value".into(), bytes(record.value)),

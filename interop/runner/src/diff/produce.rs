@@ -1,7 +1,7 @@
 //! Produce: right and wrong batches, idempotent producers, compression, timestamps, limits.
 
 use interpreter::{Random, Value};
-use model::LeaderEpoch;
+use model::{LeaderEpoch, Offset};
 use record::{Compression, TimestampType};
 use wire::ApiKey;
 
@@ -138,7 +138,7 @@ fn odd_batch(session: &mut Session<'_>, topic: &Topic) -> Result<(), Stop> {
         0 => batch.header.is_control = true,
         1 => batch.header.is_transactional = true,
         2 => batch.records.clear(),
-        3 => batch.header.base_offset = 77,
+        3 => batch.header.base_offset = Offset(77),
         4 => batch.header.timestamp_type = TimestampType::LogAppendTime,
         5 => {
             let timestamp = *session.random.choice(&timestamps);

@@ -5,7 +5,7 @@ use crate::api::ANSWER_MAX_BYTES;
 use crate::api::broker::Broker;
 use crate::scheduling::clock::monotonic;
 use controller::topic_name;
-use model::{BrokerEpoch, LeaderEpoch, Uuid};
+use model::{BrokerEpoch, LeaderEpoch, Offset, Uuid};
 use replication::{FetchPartition, Isolation, SessionTopic, TopicRef};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -72,9 +72,9 @@ pub(super) fn asked<'f, 'm>(
                 // In a fetch any negative number stands for none.
                 current_leader_epoch: LeaderEpoch(asked.current_leader_epoch)
                     .max(LeaderEpoch::NONE),
-                fetch_offset: asked.fetch_offset,
+                fetch_offset: Offset(asked.fetch_offset),
                 last_fetched_epoch: LeaderEpoch(asked.last_fetched_epoch),
-                log_start_offset: asked.log_start_offset,
+                log_start_offset: Offset(asked.log_start_offset),
                 max_bytes: asked.partition_max_bytes,
             };
             (name, asked.partition, request)

@@ -7,7 +7,7 @@ use crate::api::broker::Broker;
 use crate::api::endpoints::{BrokerEndpoint, Endpoints};
 use crate::net::{ConnectionContext, FileRange, ResponseBuffer};
 use crate::scheduling::disk_watch::DiskWatch;
-use model::{BrokerId, ErrorCode, LeaderEpoch, Uuid};
+use model::{BrokerId, ErrorCode, LeaderEpoch, Offset, Uuid};
 use replication::{INVALID_SESSION_ID, SessionTopic};
 use std::sync::Arc;
 use wire::fetch_response::{FetchResponseHead, FetchResponsePartition, FetchResponseWriter};
@@ -96,9 +96,9 @@ fn answer_part(
     let mut partition = FetchResponsePartition {
         index: part.index,
         error: ErrorCode::None,
-        high_watermark: -1,
-        last_stable_offset: -1,
-        log_start_offset: -1,
+        high_watermark: Offset::NONE,
+        last_stable_offset: Offset::NONE,
+        log_start_offset: Offset::NONE,
         diverging_epoch: None,
         current_leader,
         aborted_transactions: None,

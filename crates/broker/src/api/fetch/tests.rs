@@ -2,7 +2,7 @@
 
 use super::*;
 use metadata::NO_LEADER;
-use model::{LeaderEpoch, Uuid};
+use model::{LeaderEpoch, Offset, Uuid};
 use replication::{Seen, TopicRef};
 use std::pin::pin;
 use std::task::Poll;
@@ -24,9 +24,9 @@ fn unknown(index: i32) -> Part {
         index,
         request: FetchPartition {
             current_leader_epoch: LeaderEpoch::NONE,
-            fetch_offset: 0,
+            fetch_offset: Offset(0),
             last_fetched_epoch: LeaderEpoch::NONE,
-            log_start_offset: -1,
+            log_start_offset: Offset::NONE,
             max_bytes: 1,
         },
         slot: PartitionSlot(index as u32),
@@ -56,7 +56,7 @@ fn who_is_put_off_hears_of_the_leader() {
         leader_epoch: LeaderEpoch(3),
     };
     let place = directory.path().display().to_string().into();
-    let partition = Partition::host(&host, log, Uuid::ZERO, place, (role, 0)).unwrap();
+    let partition = Partition::host(&host, log, Uuid::ZERO, place, (role, Offset(0))).unwrap();
     let mut part = Part {
         partition: Ok(Arc::new(partition)),
         ..unknown(0)

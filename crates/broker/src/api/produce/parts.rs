@@ -2,7 +2,7 @@
 
 use super::{Outcome, Verification};
 use crate::logs::partitions::HostedTopic;
-use model::{ErrorCode, Uuid};
+use model::{ErrorCode, Offset, Uuid};
 use record::ParsedHeader;
 use replication::{Leadership, Partition};
 use std::ops::Range;
@@ -75,7 +75,7 @@ pub(super) struct AppendedBatch {
     /// That in which it was appended.
     pub(super) leadership: Leadership,
     /// The offset after its last record.
-    pub(super) end_offset: i64,
+    pub(super) end_offset: Offset,
     /// Whether the topic wants it to be durable.
     pub(super) is_flush_due: bool,
 }

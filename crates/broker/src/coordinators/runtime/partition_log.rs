@@ -3,7 +3,7 @@
 use super::Coordination;
 use crate::logs::failed_logs::FailedLogs;
 use coordinator::runtime::{AppendedBatch, CoordinatorLog, LogReader};
-use model::ErrorCode;
+use model::{ErrorCode, Offset};
 use record::{Codec, Compression, ValidatedBatch};
 use replication::{AppendError, Appended, Leadership, Partition, ReadError, VerificationGuard};
 use std::sync::Arc;
@@ -69,12 +69,12 @@ impl CoordinatorLog for PartitionLog {
         self.told(partition.append_marker_in(leadership, batch, transaction_version, now_ms))
     }
 
-    fn high_watermark(&self) -> i64 {
+    fn high_watermark(&self) -> Offset {
         // In this order: what is replicated later may be other records at the same offsets.
         let high_watermark = self.partition.high_watermark();
         match self.partition.leadership() == self.leadership {
             true => high_watermark,
-            false => i64::MIN,
+            false => Offset::MIN,
         }
     }
 }
@@ -97,21 +97,21 @@ impl<'p, C> PartitionReader<'p, C> {
 impl<C: Coordination> LogReader for PartitionReader<'_, C> {
     type Error = ReadError;
 
-    fn bounds(&self) -> (i64, i64) {
+    fn bounds(&self) -> (Offset, Offset) {
         let offsets = self.partition.offsets();
         (offsets.log_start_offset, offsets.log_end_offset)
     }
 
-    fn read(&self, offset: i64, max_bytes: usize) -> Result<Vec<u8>, ReadError> {
+    fn read(&self, offset: Offset, max_bytes: usize) -> Result<Vec<u8>, ReadError> {
         self.partition.read_bytes(offset, max_bytes)
     }
 
-    fn note_damage(&self, offset: i64) {
+    fn note_damage(&self, offset: Offset) {
         let partition = self.partition;
-        tracing::error!(%partition, offset, "a damaged batch of a coordinator is skipped");
+        tracing::error!(%partition, offset = offset.0, "a damaged batch of a coordinator is skipped");
     }
 
-    fn note_skipped(&self, offset: i64, reason: &str) {
+    fn note_skipped(&self, offset: Offset, reason: &str) {
         C::note_skipped(self.partition, offset, reason);
     }
 }

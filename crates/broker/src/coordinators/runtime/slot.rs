@@ -10,7 +10,7 @@ use crate::scheduling::clock::{self, now_ms};
 use crate::scheduling::disk_watch::DiskUse;
 use coordinator::Decision;
 use coordinator::runtime::{HostedPartition, LoadError, TransactionalWriter, load_shard};
-use model::{ErrorCode, LeaderEpoch, MonotonicTime, Now};
+use model::{ErrorCode, LeaderEpoch, MonotonicTime, Now, Offset};
 use parking_lot::Mutex;
 use replication::{AppendError, Leadership, Partition, VerificationGuard};
 use std::collections::VecDeque;
@@ -555,7 +555,7 @@ impl<C: Coordination> Slot<C> {
 
     /// Whether everything below `end_offset` is on every in-sync replica; `None` when that takes longer than
     /// there is patience for.
-    async fn wait_until_replicated(&self, end_offset: i64, patience: Duration) -> Option<bool> {
+    async fn wait_until_replicated(&self, end_offset: Offset, patience: Duration) -> Option<bool> {
         let replicated = self
             .partition
             .wait_for_replicas(self.leadership, end_offset);
@@ -566,7 +566,7 @@ impl<C: Coordination> Slot<C> {
     /// Makes everything below `end_offset` durable, with as many attempts as that takes. Whoever waits at a
     /// failed attempt is refused. What the log has all the same goes on when it is durable, whether or not
     /// anybody asks again, so attempts go on until then.
-    async fn flush_in_the_end(self: &Arc<Self>, end_offset: i64) {
+    async fn flush_in_the_end(self: &Arc<Self>, end_offset: Offset) {
         while let Err(error) = self.flush(end_offset).await {
             self.push(move |_, served| {
                 served.is_refused = true;
@@ -580,7 +580,7 @@ impl<C: Coordination> Slot<C> {
     ///
     /// # Errors
     /// That of the disk, or of a lack of file descriptors.
-    async fn flush(&self, end_offset: i64) -> Result<(), ErrorCode> {
+    async fn flush(&self, end_offset: Offset) -> Result<(), ErrorCode> {
         let partition = self.partition.clone();
         #[cfg(test)]
         let refusals = self.flush_refusals.clone();

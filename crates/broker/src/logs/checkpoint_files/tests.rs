@@ -1,4 +1,5 @@
 use super::*;
+use model::Offset;
 use std::sync::Barrier;
 use std::sync::atomic::AtomicI64;
 use storage::sim::SimDisk;
@@ -10,7 +11,7 @@ fn file(disk: &SimDisk) -> CheckpointFile<SimDisk> {
 fn offsets(entries: &[(&str, i64)]) -> OffsetCheckpoint {
     let entries = entries.iter();
     entries
-        .map(|(topic, offset)| (TopicPartition::new(*topic, 0), *offset))
+        .map(|(topic, offset)| (TopicPartition::new(*topic, 0), Offset(*offset)))
         .collect()
 }
 
@@ -39,7 +40,10 @@ fn no_older_gathering_comes_after_a_newer_one() {
                     file.write(|| text(&[("topic", truth.load(Ordering::Acquire))]))
                         .expect("nobody else renames its file");
                     let written = content(&disk)[&TopicPartition::new("topic", 0)];
-                    assert!(written >= changed, "{written} is older than {changed}");
+                    assert!(
+                        written >= Offset(changed),
+                        "{written} is older than {changed}"
+                    );
                 }
             });
         }

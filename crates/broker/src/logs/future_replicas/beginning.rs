@@ -11,7 +11,7 @@ use crate::logs::log_dir_queue::Handed;
 use crate::logs::log_directories::LogDirectory;
 use crate::logs::partitions::Unavailable;
 use crate::scheduling::clock::{now_ms, random_uuid};
-use model::{ErrorCode, TopicPartition};
+use model::{ErrorCode, Offset, TopicPartition};
 use parking_lot::Mutex;
 use replication::Partition;
 use std::collections::BTreeMap;
@@ -210,7 +210,7 @@ fn find(logs: &Logs, name: &TopicPartition) -> Result<Arc<Partition>, ErrorCode>
 }
 
 /// Where a copy of a log begins.
-pub(super) fn first_offset(partition: &Partition) -> Result<i64, StorageError> {
+pub(super) fn first_offset(partition: &Partition) -> Result<Offset, StorageError> {
     partition.with_log(|log| log.first_segment_base_offset())
 }
 
@@ -218,7 +218,7 @@ pub(super) fn first_offset(partition: &Partition) -> Result<i64, StorageError> {
 pub(super) fn create(
     partition: &Partition,
     path: PathBuf,
-    start: i64,
+    start: Offset,
 ) -> Result<Log<RealDisk>, StorageError> {
     let log = Log::create(LogOpening {
         topic_id: Some(partition.topic_id()),

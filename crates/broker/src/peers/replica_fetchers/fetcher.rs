@@ -587,8 +587,11 @@ pub(super) fn note_cut(
 }
 
 fn tell_of_cut(partition: &Partition, action: &StepAction<'_>, before: &PartitionOffsets) {
-    let (to, from) = (partition.offsets().log_end_offset, before.log_end_offset);
-    let high_watermark_before = before.high_watermark;
+    let (to, from) = (
+        partition.offsets().log_end_offset.0,
+        before.log_end_offset.0,
+    );
+    let high_watermark_before = before.high_watermark.0;
     match action {
         StepAction::RestartAt { .. } => {
             tracing::warn!(%partition, from, to, "the log starts again at the leader's log start offset");

@@ -73,8 +73,7 @@ mod tests {
     use super::*;
     use coordinator::Decision;
     use coordinator::group::{ConsumerGroupHeartbeat, GroupConfig, GroupShard, RecordOrigin};
-    use model::Now;
-    use model::ProducerId;
+    use model::{Now, Offset, ProducerId};
     use proptest::prelude::*;
 
     #[test]
@@ -105,7 +104,7 @@ mod tests {
     fn apply<R>(shard: &mut GroupShard, decision: Decision<R>) {
         for record in decision.records {
             let origin = RecordOrigin {
-                offset: 0,
+                offset: Offset(0),
                 producer_id: ProducerId::NONE,
             };
             let value = record.value.as_deref();

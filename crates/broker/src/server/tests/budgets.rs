@@ -3,7 +3,7 @@
 use super::*;
 use crate::net::{AnswerSize, Weight};
 use crate::scheduling::heavy_work::Lane;
-use model::LeaderEpoch;
+use model::{LeaderEpoch, Offset};
 use std::sync::mpsc;
 use wire::messages::create_topics_request::CreatableTopic;
 use wire::messages::describe_configs_request::DescribeConfigsResource;
@@ -594,7 +594,7 @@ fn what_is_large_waits_at_a_controller_too_and_what_is_forwarded_as_if_it_had_co
     let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
     let mut client = running.connect();
-    let follow = client.frame(17, &fetch_of_metadata(LeaderEpoch(1), 0));
+    let follow = client.frame(17, &fetch_of_metadata(LeaderEpoch(1), Offset(0)));
     let list = client.frame(0, &ListPartitionReassignmentsRequest::default());
     let create = creation(&mut client, "topic");
     let mut within = |frame: &[u8]| {
@@ -625,11 +625,11 @@ fn what_is_large_waits_at_a_controller_too_and_what_is_forwarded_as_if_it_had_co
     }
 }
 
-fn fetch_of_metadata(epoch: LeaderEpoch, offset: i64) -> wire::messages::FetchRequest<'static> {
+fn fetch_of_metadata(epoch: LeaderEpoch, offset: Offset) -> wire::messages::FetchRequest<'static> {
     use wire::messages::fetch_request::{FetchPartition, FetchTopic};
     let partition = FetchPartition {
         current_leader_epoch: epoch.0,
-        fetch_offset: offset,
+        fetch_offset: offset.0,
         last_fetched_epoch: epoch.0,
         partition_max_bytes: i32::MAX,
         ..Default::default()
@@ -654,7 +654,7 @@ fn fetch_of_snapshot(
     let partition = PartitionSnapshot {
         current_leader_epoch: epoch.0,
         snapshot_id: SnapshotId {
-            end_offset: id.end_offset,
+            end_offset: id.end_offset.0,
             epoch: id.epoch.0,
         },
         ..Default::default()

@@ -4,6 +4,7 @@ use super::stuck::{StuckCall, Two, block_queue, hold_controller, refused};
 use super::*;
 use crate::logs::checkpoints;
 use crate::scheduling::disk_watch::DiskSpeed;
+use model::Offset;
 use replication::Partition;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -102,7 +103,7 @@ fn begin_slow_move(two: &Two, client: &mut Client) -> Arc<Partition> {
     two.running.runtime.block_on(begun).unwrap();
     wait_until("some of it is copied", || {
         let copy = two.broker().logs.future_replicas.copy_of(&partition);
-        copy.is_some_and(|copy| copy.end_offset > 0)
+        copy.is_some_and(|copy| copy.end_offset > Offset(0))
     });
     partition
 }

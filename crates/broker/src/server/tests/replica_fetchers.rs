@@ -6,7 +6,7 @@ use crate::logs::checkpoints;
 use metadata::{
     BrokerRegistration, BrokerRegistrationChange, ConfigResource, Endpoint, PartitionChange,
 };
-use model::{BrokerId, LeaderEpoch, Uuid};
+use model::{BrokerId, LeaderEpoch, Offset, Uuid};
 use replication::{Partition, PartitionOffsets, Role};
 use storage::RealDisk;
 use storage::checkpoint::{LOG_START_OFFSET_CHECKPOINT, read_checkpoint};
@@ -143,7 +143,12 @@ impl Pair {
             ..
         } = partition.offsets();
         let bytes = partition.read_bytes(log_start_offset, 1 << 20).unwrap();
-        (log_start_offset, high_watermark, log_end_offset, bytes)
+        (
+            log_start_offset.0,
+            high_watermark.0,
+            log_end_offset.0,
+            bytes,
+        )
     }
 
     fn wait_until_equal(&self) {
@@ -241,28 +246,31 @@ fn a_log_that_is_cut_below_its_start_is_noted_to_start_there() {
     tell(&pair.follower, records(&pair, FOLLOWER));
     Pair::produce(&pair.follower, 0, &["lost", "lost, too", "and this"]);
     let partition = Pair::partition(&pair.follower, 0);
-    partition.delete_records_before(3).unwrap();
+    partition.delete_records_before(Offset(3)).unwrap();
     let logs = pair.follower.broker().logs.clone();
     let noted = || {
         let directory = &logs.directories[partition.directory_index()];
         let path = directory.path().join(LOG_START_OFFSET_CHECKPOINT);
         let noted = read_checkpoint(&RealDisk, &path).unwrap();
-        noted.get(partition.topic_partition()).copied().unwrap_or(0)
+        noted
+            .get(partition.topic_partition())
+            .copied()
+            .unwrap_or(Offset(0))
     };
     for directory in logs.directories.iter() {
         let written = checkpoints::write_unless_written(&logs, directory, Kind::LogStartOffsets);
         assert!(written.is_none());
     }
-    assert_eq!(noted(), 3);
+    assert_eq!(noted(), Offset(3));
     tell(&pair.leader, records(&pair, LEADER));
     pair.elect(LEADER);
     Pair::produce(&pair.leader, 0, &["instead"]);
     // What was deleted here is not fetched again.
     wait_until("the follower has what is new", || {
         let offsets = partition.offsets();
-        (offsets.log_start_offset, offsets.log_end_offset) == (1, 2)
+        (offsets.log_start_offset, offsets.log_end_offset) == (Offset(1), Offset(2))
     });
-    assert!(noted() <= 1, "{} is above what is there", noted());
+    assert!(noted() <= Offset(1), "{} is above what is there", noted());
     pair.stop();
 }
 
@@ -276,7 +284,9 @@ fn what_a_follower_acknowledges_is_durable_where_the_topic_asks_for_it() {
     }
     pair.wait_until_equal();
     let partition = Pair::partition(&pair.follower, 0);
-    wait_until("it is durable", || partition.flushed_end_offset() == 2);
+    wait_until("it is durable", || {
+        partition.flushed_end_offset() == Offset(2)
+    });
     pair.stop();
 }
 
@@ -295,15 +305,15 @@ fn what_a_follower_has_to_flush_is_durable_before_it_asks_in_the_next_epoch() {
     Pair::produce(&pair.leader, 0, &["value"]);
     let partition = Pair::partition(&pair.follower, 0);
     let end_offset = || partition.offsets().log_end_offset;
-    wait_until("it is here", || end_offset() == 1);
+    wait_until("it is here", || end_offset() == Offset(1));
     pair.elect(LEADER);
     assert_eq!(
         (fetchers.followed_count(), partition.flushed_end_offset()),
-        (0, 0)
+        (0, Offset(0))
     );
     drop(held);
     wait_until("it asks again", || fetchers.followed_count() == 1);
-    assert_eq!(partition.flushed_end_offset(), 1);
+    assert_eq!(partition.flushed_end_offset(), Offset(1));
     pair.wait_until_equal();
     drop((broker, partition));
     pair.stop();

@@ -5,7 +5,7 @@ use super::*;
 use crate::logs::metadata_changes;
 use crate::logs::partitions::Unavailable;
 use metadata::PartitionChange;
-use model::{BrokerId, LeaderEpoch};
+use model::{BrokerId, LeaderEpoch, Offset};
 use replication::{Partition, Role};
 
 /// A broker that there is not.
@@ -101,9 +101,9 @@ fn who_waits_for_replicas_is_told_when_another_broker_leads() {
     client.send_produce("topic", 0, &batch(&["value"]), -1);
     let partition = partition(&running);
     wait_until("the batch is in the log", || {
-        partition.offsets().log_end_offset == 1
+        partition.offsets().log_end_offset == Offset(1)
     });
-    assert_eq!(partition.high_watermark(), 0);
+    assert_eq!(partition.high_watermark(), Offset(0));
     change(&running, "topic", leader(OTHER));
     let produced = client.receive_produced();
     assert_eq!(produced.error, ErrorCode::NotLeaderOrFollower);
@@ -134,7 +134,7 @@ fn a_replica_that_is_elsewhere_leaves_and_one_that_comes_back_begins_anew() {
         leader_epoch: LeaderEpoch(2),
     };
     assert_eq!(partition.role(), follower);
-    assert_eq!(partition.offsets().log_end_offset, 0);
+    assert_eq!(partition.offsets().log_end_offset, Offset(0));
     assert!(log.exists());
     let produced = client.produce("topic", 0, &batch(&["value"]));
     assert_eq!(produced.error, ErrorCode::NotLeaderOrFollower);
@@ -162,11 +162,11 @@ fn a_start_begins_with_the_high_watermark_that_a_follower_had() {
         let offsets = partition(running).offsets();
         (offsets.high_watermark, offsets.log_end_offset)
     };
-    assert_eq!(offsets(&running), (1, 2));
+    assert_eq!(offsets(&running), (Offset(1), Offset(2)));
     drop(client);
     running.stop();
 
     let running = Running::start(&[directory.path()]);
     assert!(!partition(&running).role().is_leader());
-    assert_eq!(offsets(&running), (1, 2));
+    assert_eq!(offsets(&running), (Offset(1), Offset(2)));
 }

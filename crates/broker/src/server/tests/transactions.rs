@@ -3,6 +3,7 @@
 use super::stuck::StuckCall;
 use super::*;
 use coordinator::transaction::TransactionState;
+use model::Offset;
 use testkit::TransactionalProducer;
 use wire::messages::{InitProducerIdRequest, InitProducerIdResponse};
 
@@ -33,7 +34,7 @@ fn a_completion_that_is_refused_is_tried_again() {
     stuck.end();
     let partition = running.broker().logs.partitions.find("topic", 0).unwrap();
     wait_until("the marker is written", || {
-        partition.offsets().log_end_offset == 2
+        partition.offsets().log_end_offset == Offset(2)
     });
     std::thread::sleep(LOOK);
     transactions.follow(&running.broker().node.image());
@@ -100,7 +101,7 @@ fn an_end_that_is_under_way_while_its_coordinator_is_loaded_again_is_not_begun_t
         transactions.ending_count("id") == 0
     });
     let partition = running.broker().logs.partitions.find("topic", 0).unwrap();
-    assert_eq!(partition.offsets().log_end_offset, 2);
+    assert_eq!(partition.offsets().log_end_offset, Offset(2));
 }
 
 /// It has been decided, and nobody may ask again.
@@ -122,7 +123,7 @@ fn an_end_whose_answer_was_refused_goes_on_when_it_is_durable() {
         state(&running, "id") == TransactionState::CompleteCommit
     });
     let partition = running.broker().logs.partitions.find("topic", 0).unwrap();
-    assert_eq!(partition.offsets().log_end_offset, 2);
+    assert_eq!(partition.offsets().log_end_offset, Offset(2));
 }
 
 /// Neither a request nor a flush that the coordinator has asked for tells it.
@@ -152,7 +153,7 @@ fn an_end_whose_answer_was_refused_goes_on_though_nobody_asks_again() {
         }
         let partition = partitions.find("topic", 0).unwrap();
         wait_until("the transaction has its marker", || {
-            partition.offsets().last_stable_offset == 2
+            partition.offsets().last_stable_offset == Offset(2)
         });
     }
 }

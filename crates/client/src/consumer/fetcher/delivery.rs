@@ -3,7 +3,7 @@
 
 use super::{FetchedBatch, Position};
 use bytes::Bytes;
-use model::TopicPartition;
+use model::{Offset, TopicPartition};
 use record::{Compression, Decompressor, RecordBatch, Records, ResumePoint};
 use std::sync::Arc;
 
@@ -106,14 +106,14 @@ impl BufferedBatch {
         let mut count = 0;
         while let Some(record) = records.next() {
             let record = record.map_err(|error| error.to_string())?;
-            if record.offset < from_offset {
+            if record.offset < Offset(from_offset) {
                 continue;
             }
             count += 1;
             if count == count_max {
                 let resume = records.resume_point();
                 let end_offset = record.offset.saturating_add(1);
-                return Ok((count, end_offset, Some(resume)));
+                return Ok((count, end_offset.0, Some(resume)));
             }
         }
         Ok((count, self.batch.last_offset + 1, None))

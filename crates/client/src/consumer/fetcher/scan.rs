@@ -2,7 +2,7 @@
 //! the next fetch goes on. Nothing is decompressed here.
 
 use bytes::Bytes;
-use model::{LeaderEpoch, ProducerId};
+use model::{LeaderEpoch, Offset, ProducerId};
 use record::{BatchError, ControlRecord, Decompressor, RecordBatch, TransactionResult};
 use std::collections::BTreeSet;
 
@@ -69,18 +69,18 @@ pub(crate) fn scan(bytes: &Bytes, aborted: &[(ProducerId, i64)], rules: ScanRule
             ));
             break;
         }
-        if batch.last_offset_delta() < 0 || batch.last_offset() == i64::MAX {
+        if batch.last_offset_delta() < 0 || batch.last_offset() == Offset::MAX {
             found.fault = Some(format!("no batch ends at offset {}", batch.last_offset()));
             break;
         }
-        found.next = Some((batch.next_offset(), batch.partition_leader_epoch()));
+        found.next = Some((batch.next_offset().0, batch.partition_leader_epoch()));
         let is_visible = is_visible(&batch, &mut aborted, &mut aborting, rules);
         let record_count = usize::try_from(batch.record_count()).unwrap_or(0);
         // A batch that compaction emptied only tells that its offsets were used.
         if is_visible && record_count > 0 {
             found.batches.push(FetchedBatch {
                 bytes: bytes.slice_ref(batch.bytes()),
-                last_offset: batch.last_offset(),
+                last_offset: batch.last_offset().0,
                 leader_epoch: batch.partition_leader_epoch(),
                 record_count,
             });
@@ -100,7 +100,7 @@ fn is_visible(
 ) -> bool {
     if rules.is_read_committed && batch.has_producer_id() {
         while let Some((_, producer_id)) =
-            aborted.pop_if(|(first_offset, _)| *first_offset <= batch.last_offset())
+            aborted.pop_if(|(first_offset, _)| *first_offset <= batch.last_offset().0)
         {
             aborting.insert(producer_id);
         }

@@ -1,7 +1,7 @@
 //! The fetcher by script, and against brokers whose logs and sessions are modelled.
 
 use super::*;
-use model::{LeaderEpoch, ProducerEpoch, ProducerId};
+use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId};
 use proptest::prelude::*;
 use record::{BatchBuilder, BatchHeader, RecordBatch};
 
@@ -29,7 +29,7 @@ fn name(index: i32) -> TopicPartition {
 /// A batch of `count` records from `offset` on; each value is its offset.
 fn batch(offset: i64, count: i64) -> Vec<u8> {
     let mut builder = BatchBuilder::new(BatchHeader {
-        base_offset: offset,
+        base_offset: Offset(offset),
         partition_leader_epoch: LeaderEpoch(0),
         ..BatchHeader::default()
     });
@@ -47,8 +47,8 @@ fn delivered(deliveries: &[Delivery]) -> Vec<(i32, i64)> {
         let (batch, _) = RecordBatch::parse(&delivery.batch).unwrap();
         for record in decoded_records(&batch, delivery.decoded.as_deref(), delivery.start) {
             let record = record.unwrap();
-            if (delivery.from_offset..delivery.end_offset).contains(&record.offset) {
-                found.push((delivery.name.partition, record.offset));
+            if (delivery.from_offset..delivery.end_offset).contains(&record.offset.0) {
+                found.push((delivery.name.partition, record.offset.0));
             }
         }
     }
@@ -441,11 +441,11 @@ fn aborted_transactions_and_control_batches_are_not_delivered() {
     };
     // Producer 1 aborts at 3 and begins again at 4; producer 2 is open throughout.
     let parts = [
-        of(0, ProducerId(1), false),
-        of(1, ProducerId(2), false),
-        of(2, ProducerId(1), false),
-        of(3, ProducerId(1), true),
-        of(4, ProducerId(1), false),
+        of(Offset(0), ProducerId(1), false),
+        of(Offset(1), ProducerId(2), false),
+        of(Offset(2), ProducerId(1), false),
+        of(Offset(3), ProducerId(1), true),
+        of(Offset(4), ProducerId(1), false),
     ];
     let bytes: bytes::Bytes = parts.concat().into();
     for (is_read_committed, expected) in [(true, vec![1, 4]), (false, vec![0, 1, 2, 4])] {

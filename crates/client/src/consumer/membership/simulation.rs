@@ -12,7 +12,7 @@ use coordinator::group::{
     LeavingMember, RecordOrigin, SyncAssignment, SyncGroup, SyncGroupResponse,
 };
 use coordinator::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
-use model::{BrokerId, ErrorCode, Now, ProducerId, TopicPartition, Uuid};
+use model::{BrokerId, ErrorCode, Now, Offset, ProducerId, TopicPartition, Uuid};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -208,7 +208,7 @@ impl Simulation {
     fn append(&mut self, records: Vec<CoordinatorRecord>) {
         for record in records {
             let origin = RecordOrigin {
-                offset: self.log_end_offset,
+                offset: Offset(self.log_end_offset),
                 producer_id: ProducerId::NONE,
             };
             self.log_end_offset += 1;

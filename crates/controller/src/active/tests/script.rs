@@ -35,7 +35,7 @@ use crate::test_cluster::{assigned_topic, counting_random, directory, registrati
 use crate::{ApiError, BrokerTransitionKind, PartitionResults};
 use expect_test::Expect;
 use metadata::{BrokerRegistrationChange, LeaderRecoveryState, Partition};
-use model::{BrokerEpoch, LeaderEpoch, Uuid};
+use model::{BrokerEpoch, LeaderEpoch, Offset, Uuid};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
@@ -123,7 +123,7 @@ impl World {
         }
     }
 
-    fn end_offset(&self) -> i64 {
+    fn end_offset(&self) -> Offset {
         self.cluster.image.provenance.last_offset + 1
     }
 
@@ -299,7 +299,9 @@ impl World {
             "heartbeat" => BrokerHeartbeat {
                 broker_id,
                 broker_epoch,
-                metadata_offset: line.field("followed").unwrap_or(self.end_offset() - 1),
+                metadata_offset: Offset(
+                    line.field("followed").unwrap_or((self.end_offset() - 1).0),
+                ),
                 wants_fence: line.has("fence"),
                 wants_shut_down: line.has("stop"),
                 offline_directories: line.directories("offline").unwrap_or_default(),
@@ -346,7 +348,7 @@ impl World {
         let mut registration = registration(line.id());
         registration.incarnation_id = match known {
             Some(known) if line.has("again") => known.incarnation_id,
-            _ => Uuid::from_u128(self.end_offset().unsigned_abs().into()),
+            _ => Uuid::from_u128(self.end_offset().0.unsigned_abs().into()),
         };
         if !line.has("crashed") {
             registration.previous_broker_epoch = self.broker_epoch(line);

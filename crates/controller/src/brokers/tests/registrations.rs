@@ -4,6 +4,7 @@ use super::super::*;
 use super::script::check;
 use crate::test_cluster::{TestCluster, directory, registration, wrapped};
 use expect_test::expect;
+use model::Offset;
 
 #[test]
 fn brokers_are_unregistered() {
@@ -162,7 +163,7 @@ fn refused(change: &dyn Fn(&mut NewRegistration)) -> String {
     let mut cluster = TestCluster::new(&[]).with_brokers(&[BrokerId(2)]);
     cluster.enable_eligible_leader_replicas();
     let state = RegistrationState {
-        next_offset: 10,
+        next_offset: Offset(10),
         has_live_session: false,
         detects_clean_shutdown: true,
     };

@@ -90,7 +90,7 @@ fn broker_step(cluster: &mut TestCluster, verb: &str, id: BrokerId, options: &[&
             };
             registration.incarnation_id = match image.cluster.broker(id) {
                 Some(broker) if has("again") => broker.incarnation_id,
-                _ => Uuid::from_u128(next_offset.unsigned_abs().into()),
+                _ => Uuid::from_u128(next_offset.0.unsigned_abs().into()),
             };
             let state = RegistrationState {
                 next_offset,

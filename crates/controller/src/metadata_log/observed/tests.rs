@@ -1,6 +1,6 @@
 use super::*;
 use metadata::{BatchPlace, MetadataRecord, MetadataVersion, metadata_batch};
-use model::{ErrorCode, LeaderEpoch};
+use model::{ErrorCode, LeaderEpoch, Offset};
 use raft::{Content, Wanted};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ struct World {
     log: ObservedMetadataLog<SimDisk>,
     /// By their first offsets.
     batches: BTreeMap<i64, Vec<u8>>,
-    end_offset: i64,
+    end_offset: Offset,
 }
 
 fn options() -> ObservedLogOptions {
@@ -52,7 +52,7 @@ impl World {
             log: open(&disk),
             disk,
             batches: BTreeMap::new(),
-            end_offset: 0,
+            end_offset: Offset(0),
         };
         world.learn();
         world
@@ -71,7 +71,7 @@ impl World {
             leader: LEADER,
             content: Content::Records {
                 bytes: &[],
-                high_watermark: -1,
+                high_watermark: Offset::NONE,
             },
         };
         let learnt = self
@@ -88,14 +88,14 @@ impl World {
             timestamp_ms: 1_000,
         };
         let batch = metadata_batch(records, MetadataVersion::LATEST, place);
-        self.batches.insert(self.end_offset, batch);
+        self.batches.insert(self.end_offset.0, batch);
         self.end_offset += records.len() as i64;
     }
 
     /// The log is answered with all from where it asks on, of which all below `high_watermark` is committed.
     fn fetch(
         &mut self,
-        high_watermark: i64,
+        high_watermark: Offset,
     ) -> Result<Option<MetadataChange>, FollowMetadataError> {
         let now = Now::at_ms(2_000);
         let request = self.log.poll_request(now).expect("it asks");
@@ -103,7 +103,7 @@ impl World {
             Wanted::Log { fetch_offset, .. } => fetch_offset,
             Wanted::Snapshot { .. } => self.end_offset,
         };
-        let asked = self.batches.range(fetch_offset..);
+        let asked = self.batches.range(fetch_offset.0..);
         let bytes: Vec<u8> = asked.flat_map(|(_, batch)| batch.clone()).collect();
         let answer = Answer::Answer {
             error: ErrorCode::None,
@@ -122,7 +122,7 @@ fn what_the_leader_has_committed_is_the_image() {
     let mut world = World::new();
     world.append(&[feature(MetadataVersion::FEATURE, 30)]);
     world.append(&[feature("group.version", 1)]);
-    let change = world.fetch(1).expect("taken").expect("a change");
+    let change = world.fetch(Offset(1)).expect("taken").expect("a change");
     assert!(change.delta.before.is_empty());
     assert_eq!(change.delta.after.metadata_version().level(), 30);
     assert!(
@@ -134,9 +134,9 @@ fn what_the_leader_has_committed_is_the_image() {
             .contains_key("group.version")
     );
     assert!(world.log.has_caught_up());
-    let change = world.fetch(2).expect("taken").expect("a change");
+    let change = world.fetch(Offset(2)).expect("taken").expect("a change");
     assert_eq!(change.delta.after.features.finalized()["group.version"], 1);
-    assert!(world.fetch(2).expect("taken").is_none());
+    assert!(world.fetch(Offset(2)).expect("taken").is_none());
     assert_eq!(world.log.leader(), LEADER);
 }
 
@@ -146,12 +146,12 @@ fn what_is_at_hand_counts_only_once_the_leader_has_told_how_far() {
     let mut world = World::new();
     world.append(&[feature(MetadataVersion::FEATURE, 30)]);
     world.append(&[feature("group.version", 1)]);
-    world.fetch(1).expect("taken");
+    world.fetch(Offset(1)).expect("taken");
     world.restart();
     let levels = world.log.image().features.finalized();
     assert_eq!(levels[MetadataVersion::FEATURE], 30);
     assert!(!levels.contains_key("group.version") && !world.log.has_caught_up());
-    let change = world.fetch(2).expect("taken").expect("a change");
+    let change = world.fetch(Offset(2)).expect("taken").expect("a change");
     assert_eq!(change.delta.after.features.finalized()["group.version"], 1);
     assert!(world.log.has_caught_up());
 }
@@ -160,7 +160,7 @@ fn what_is_at_hand_counts_only_once_the_leader_has_told_how_far() {
 fn a_snapshot_is_known_at_once() {
     let mut world = World::new();
     world.append(&[feature(MetadataVersion::FEATURE, 30)]);
-    world.fetch(1).expect("taken");
+    world.fetch(Offset(1)).expect("taken");
     assert!(world.log.snapshot_due(3_000).is_none());
     let later_ms = 3_600_000 * 2;
     let job = world.log.snapshot_due(later_ms).expect("it is time");
@@ -176,7 +176,7 @@ fn a_snapshot_is_known_at_once() {
 fn what_this_build_does_not_know_is_not_followed() {
     let mut world = World::new();
     world.append(&[feature(MetadataVersion::FEATURE, 99)]);
-    let error = world.fetch(1).expect_err("unknown");
+    let error = world.fetch(Offset(1)).expect_err("unknown");
     assert!(error.is_final(), "{error}");
 }
 

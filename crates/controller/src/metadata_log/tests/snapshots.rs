@@ -1,6 +1,7 @@
 //! When snapshots are taken, and what goes with old ones.
 
 use super::*;
+use model::Offset;
 
 #[test]
 fn snapshots_are_taken_and_old_ones_go_with_their_segments() {
@@ -35,7 +36,7 @@ fn snapshots_are_taken_and_old_ones_go_with_their_segments() {
         .filter_map(|name| name.parse().ok())
         .collect();
     assert!(stored.len() < ids.len() && stored.last() == Some(&newest));
-    assert!(log.start_offset() > 0 && stored[0].end_offset == log.start_offset());
+    assert!(log.start_offset() > Offset(0) && stored[0].end_offset == log.start_offset());
     let bytes = disk
         .read(
             &Path::new("/a/__cluster_metadata-0").join(newest.to_string()),

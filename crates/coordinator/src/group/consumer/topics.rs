@@ -92,7 +92,7 @@ impl Topics {
 
     /// The offset of the newest metadata.
     pub(in crate::group) fn version(&self) -> i64 {
-        self.image.provenance.last_offset
+        self.image.provenance.last_offset.0
     }
 
     pub(in crate::group) const fn newest_topics_version(&self) -> i64 {

@@ -9,7 +9,7 @@ use super::super::{ConsumerGroupConfig, ConsumerGroupHeartbeat, MigrationPolicy,
 use super::script::Script;
 use super::words::Words;
 use metadata::{MetadataImage, MetadataRecord};
-use model::Uuid;
+use model::{Offset, Uuid};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ impl Script {
             }
         }
         self.image_count += 1;
-        image.provenance.last_offset = self.image_count;
+        image.provenance.last_offset = Offset(self.image_count);
         self.image = Arc::new(image);
         self.shard.set_metadata(Arc::clone(&self.image));
     }

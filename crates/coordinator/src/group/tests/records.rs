@@ -9,7 +9,7 @@ use crate::CoordinatorRecord;
 use crate::messages::{
     GroupMetadataValue, OffsetCommitValue, group_metadata_value::MemberMetadata,
 };
-use model::{DecodeError, LeaderEpoch, Message, ProducerId, Uuid};
+use model::{DecodeError, LeaderEpoch, Message, Offset, ProducerId, Uuid};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -128,7 +128,8 @@ fn offsets_of_all_versions_are_read() {
         record.key[..2].copy_from_slice(&i16::to_be_bytes(key_type));
         let mut value = i16::to_be_bytes(version).to_vec();
         offset_value().write(version, &mut value);
-        let parsed = GroupRecord::parse(9, &record.key, Some(&value)).expect("a sound record");
+        let parsed =
+            GroupRecord::parse(Offset(9), &record.key, Some(&value)).expect("a sound record");
         let GroupRecord::Offset {
             offset: Some(offset),
             ..
@@ -136,7 +137,10 @@ fn offsets_of_all_versions_are_read() {
         else {
             panic!("an offset, not {parsed:?}");
         };
-        assert_eq!((offset.offset, offset.record_offset), (100, 9));
+        assert_eq!(
+            (offset.offset, offset.record_offset),
+            (Offset(100), Offset(9))
+        );
         assert_eq!(
             offset.leader_epoch,
             LeaderEpoch(if version >= 3 { 3 } else { -1 })
@@ -174,7 +178,7 @@ fn groups_of_all_versions_are_read() {
 fn damaged_records_are_reported_and_change_nothing() {
     let mut shard = GroupShard::new(GroupConfig::default());
     let origin = RecordOrigin {
-        offset: 0,
+        offset: Offset(0),
         producer_id: ProducerId::NONE,
     };
     let sound = records::offset_commit("group", "topic", 7, &offset_value());

@@ -18,7 +18,7 @@ use super::text::{assignment, join_text, metadata_text, record_text, subscriptio
 use super::words::Words;
 use crate::{CoordinatorRecord, Decision, GroupResponse, Reply, Token};
 use metadata::MetadataImage;
-use model::{ErrorCode, LeaderEpoch, MonotonicTime, Now, ProducerId, Uuid};
+use model::{ErrorCode, LeaderEpoch, MonotonicTime, Now, Offset, ProducerId, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -601,7 +601,7 @@ impl Script {
         self.line(if is_parked { "parked" } else { "not appended" });
         for record in &decision.records {
             if let Ok(GroupRecord::Classic { group_id, .. }) =
-                GroupRecord::parse(0, &record.key, None)
+                GroupRecord::parse(Offset::ZERO, &record.key, None)
             {
                 self.unsaved.insert(group_id.to_owned());
             }
@@ -616,12 +616,12 @@ impl Script {
             let text = record_text(&record);
             self.line(&text);
             if let Ok(GroupRecord::Classic { group_id, .. }) =
-                GroupRecord::parse(0, &record.key, None)
+                GroupRecord::parse(Offset::ZERO, &record.key, None)
             {
                 self.unsaved.remove(group_id);
             }
             let origin = RecordOrigin {
-                offset: i64::try_from(self.log.len()).expect("a short log"),
+                offset: Offset(i64::try_from(self.log.len()).expect("a short log")),
                 producer_id,
             };
             self.shard
@@ -764,7 +764,7 @@ fn offsets_to_commit<'a>(
         topic_id,
         partitions: vec![OffsetCommitPartition {
             index: *index,
-            offset: *offset,
+            offset: Offset(*offset),
             leader_epoch: words.number("epoch", LeaderEpoch::NONE),
             metadata: words.value("metadata"),
         }],

@@ -7,7 +7,7 @@ use super::consumer_script::consumer_record_text;
 use crate::CoordinatorRecord;
 use crate::messages::consumer_protocol_assignment::TopicPartition;
 use crate::messages::{ConsumerProtocolAssignment, ConsumerProtocolSubscription};
-use model::{ErrorCode, Message, Reader};
+use model::{ErrorCode, Message, Offset, Reader};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -132,8 +132,8 @@ pub(super) fn sync_text(response: &SyncGroupResponse) -> String {
 }
 
 pub(super) fn record_text(record: &CoordinatorRecord) -> String {
-    let parsed =
-        GroupRecord::parse(0, &record.key, record.value.as_deref()).expect("a sound record");
+    let parsed = GroupRecord::parse(Offset::ZERO, &record.key, record.value.as_deref())
+        .expect("a sound record");
     match parsed {
         GroupRecord::Offset {
             group_id,

@@ -5,7 +5,7 @@ use super::super::{LoadError, LogReader, TransactionMarker, TransactionalWriter,
 use super::NOW;
 use super::texts::Texts;
 use crate::CoordinatorRecord;
-use model::{ProducerEpoch, ProducerId};
+use model::{Offset, ProducerEpoch, ProducerId};
 use record::{BatchBuilder, BatchHeader, Batches, Compression};
 
 /// A log of batches, and what was said of it.
@@ -18,18 +18,18 @@ struct Written {
 }
 
 impl Written {
-    fn end_offset(&self) -> i64 {
+    fn end_offset(&self) -> Offset {
         let batches = self.batches.iter();
         batches
             .map(|batch| batch_at(batch).next_offset())
             .max()
-            .unwrap_or(0)
+            .unwrap_or(Offset(0))
     }
 
     /// Adds a batch, as the log would have it.
     fn add(&mut self, mut batch: Vec<u8>) {
         let base_offset = self.end_offset();
-        batch[..8].copy_from_slice(&base_offset.to_be_bytes());
+        batch[..8].copy_from_slice(&base_offset.0.to_be_bytes());
         self.batches.push(batch);
     }
 }
@@ -42,12 +42,15 @@ fn batch_at(bytes: &[u8]) -> record::RecordBatch<'_> {
 impl LogReader for Written {
     type Error = String;
 
-    fn bounds(&self) -> (i64, i64) {
-        (0, self.end_offset())
+    fn bounds(&self) -> (Offset, Offset) {
+        (Offset(0), self.end_offset())
     }
 
-    fn read(&self, offset: i64, _: usize) -> Result<Vec<u8>, String> {
-        if self.unreadable_from.is_some_and(|from| offset >= from) {
+    fn read(&self, offset: Offset, _: usize) -> Result<Vec<u8>, String> {
+        if self
+            .unreadable_from
+            .is_some_and(|from| offset >= Offset(from))
+        {
             return Err("the disk has failed".to_owned());
         }
         // One after the other, as if a read were no longer.
@@ -56,11 +59,11 @@ impl LogReader for Written {
         Ok(found.cloned().unwrap_or_default())
     }
 
-    fn note_damage(&self, offset: i64) {
+    fn note_damage(&self, offset: Offset) {
         self.said.borrow_mut().push(format!("damage at {offset}"));
     }
 
-    fn note_skipped(&self, offset: i64, reason: &str) {
+    fn note_skipped(&self, offset: Offset, reason: &str) {
         self.said.borrow_mut().push(format!("{offset}: {reason}"));
     }
 }

@@ -1,6 +1,7 @@
 //! What a hosted partition asks of its log and when, and what it makes of a log that has moved on unseen.
 
 use super::*;
+use model::Offset;
 
 /// Requests that write a text each to a log that takes batches with and without a flush that is due.
 fn written(is_flush_due: &[bool]) -> Hosted {
@@ -53,7 +54,7 @@ fn who_is_refused_is_only_who_still_has_to_wait() {
     ];
     for (refuse, error) in refusals {
         let mut hosted = written(&[true, true]);
-        hosted.log.high_watermark = 1;
+        hosted.log.high_watermark = Offset(1);
         refuse(&mut hosted);
         assert_eq!(answers(&mut hosted), [(1, Ok(2)), (2, Err(error))]);
     }
@@ -63,15 +64,15 @@ fn who_is_refused_is_only_who_still_has_to_wait() {
 #[test]
 fn who_sees_what_was_loaded_waits_for_the_high_watermark_as_well() {
     let log = Memory {
-        end_offset: 5,
-        high_watermark: 4,
+        end_offset: Offset(5),
+        high_watermark: Offset(4),
         ..Memory::default()
     };
     let mut hosted = Hosted::new(log);
     act(&mut hosted, 0, Step::Load);
     act(&mut hosted, 1, Step::Read);
     assert_eq!(answers(&mut hosted), []);
-    assert_eq!(hosted.awaited_offset(), Some(5));
+    assert_eq!(hosted.awaited_offset(), Some(Offset(5)));
     act(&mut hosted, 2, Step::Advance(0));
     assert_eq!(answers(&mut hosted), [(1, Ok(1))]);
 }

@@ -1,6 +1,7 @@
 //! Random scripts: whatever fails, every request is answered once, in order, and never too early.
 
 use super::*;
+use model::Offset;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -68,14 +69,14 @@ fn check_random(script: &[Step]) {
             let is_parked = hosted.parked.values().any(|parked| parked.0 == request);
             let waits = match is_parked {
                 true => Waits::Parked,
-                false => Waits::Until(if is_active { end_offset } else { 0 }),
+                false => Waits::Until(if is_active { end_offset.0 } else { 0 }),
             };
             waiting.insert(request, waits);
         }
         // Who was parked and is no more has an answer that was made now.
         for parked in parked_before.values() {
             if !hosted.parked.values().any(|one| one.0 == parked.0) {
-                waiting.insert(parked.0, Waits::Until(end_offset));
+                waiting.insert(parked.0, Waits::Until(end_offset.0));
             }
         }
         let gives_back = matches!(step, Step::LogFails | Step::Unload);
@@ -85,7 +86,7 @@ fn check_random(script: &[Step]) {
             let Some(Waits::Until(until)) = waits else {
                 panic!("{to} is answered though {waits:?}");
             };
-            let is_seen = until <= hosted.log.high_watermark;
+            let is_seen = until <= hosted.log.high_watermark.0;
             assert!(is_seen || gives_back, "{to} leaves before {until}");
             // What a crash takes back is told to nobody, but for those who were parked: they are sent away.
             assert!(is_seen || outcome.is_err() || outcome == Ok(0), "{to}");
@@ -95,15 +96,15 @@ fn check_random(script: &[Step]) {
         // Whoever may leave has left.
         let high_watermark = hosted.log.high_watermark;
         for (request, waits) in &waiting {
-            let may_leave = matches!(waits, Waits::Until(until) if *until <= high_watermark);
+            let may_leave = matches!(waits, Waits::Until(until) if *until <= high_watermark.0);
             assert!(!may_leave, "{request} is held: {waits:?}");
         }
         if let Ok(shard) = hosted.shard() {
             // What was appended was replayed, and nothing else.
             replayed = shard.texts.len() as i64 - 1;
-            assert_eq!(replayed, end_offset);
+            assert_eq!(Offset(replayed), end_offset);
         } else {
-            assert!(end_offset >= replayed);
+            assert!(end_offset >= Offset(replayed));
             assert!(waiting.is_empty(), "{waiting:?}");
         }
     }

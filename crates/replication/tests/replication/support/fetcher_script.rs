@@ -9,7 +9,7 @@
 //!   fail   bytes 00ff   wait 1000   version 13
 //! ```
 
-use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, Message, MonotonicTime, Uuid};
+use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, Message, MonotonicTime, Offset, Uuid};
 use replication::{
     FetchPosition, FetcherRequest, FetcherSettings, FetcherVersions, FollowedPartition,
     ReplicaFetcher, StepAction, StepOutcome, StepToken,
@@ -77,9 +77,9 @@ fn number(fields: &BTreeMap<&str, &str>, name: &str, default: i64) -> i64 {
 
 fn position(fields: &BTreeMap<&str, &str>) -> FetchPosition {
     FetchPosition {
-        fetch_offset: number(fields, "at", 0),
+        fetch_offset: Offset(number(fields, "at", 0)),
         last_fetched_epoch: LeaderEpoch(number(fields, "last", -1) as i32),
-        log_start_offset: number(fields, "start", 0),
+        log_start_offset: Offset(number(fields, "start", 0)),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Served, batch, request};
 use expect_test::Expect;
 use metadata::{BrokerRegistration, MetadataImage, MetadataRecord};
-use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, MonotonicTime, Uuid};
+use model::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, MonotonicTime, Offset, Uuid};
 use replication::{
     Acks, AppendError, CommittedIsr, FollowerFetch, Isolation, IsrAnswer, IsrProposal, ReadRequest,
     Replicas, Role, SessionTime,
@@ -145,7 +145,7 @@ impl Led {
         let fetch = FollowerFetch {
             broker_id,
             broker_epoch: BrokerEpoch(line.field("be").unwrap_or(own_epoch)),
-            log_start_offset: line.field("start").unwrap_or(0),
+            log_start_offset: Offset(line.field("start").unwrap_or(0)),
             now: self.now,
             session: line.has("of-session").then_some(&*session),
             has_waited: line.has("waited"),
@@ -267,7 +267,7 @@ impl Led {
     /// What is asked of the partition alone.
     fn ask(&self, line: &Line<'_>) -> String {
         let partition = &self.served.partition;
-        let show = |result: Result<i64, AppendError>| match result {
+        let show = |result: Result<Offset, AppendError>| match result {
             Ok(offset) => offset.to_string(),
             Err(error) => error.code().to_string(),
         };
@@ -280,7 +280,7 @@ impl Led {
                 let appended = partition.append_as_leader(&mut batch(0, 1), None, acks, 0);
                 show(appended.map(|one| one.base_offset))
             }
-            "delete" => show(partition.delete_records_before(line.number(1))),
+            "delete" => show(partition.delete_records_before(Offset(line.number(1)))),
             "low" => {
                 let low_watermark = partition.low_watermark();
                 format!("{:?}", low_watermark.map(|one| one.offset()))
@@ -389,16 +389,16 @@ impl Led {
         let low_watermark = partition.low_watermark();
         let low_watermark = low_watermark.filter(|_| line.words[0] == "wait-deleted");
         Box::pin(async move {
-            let ended: Result<i64, ErrorCode> = match low_watermark {
+            let ended: Result<Offset, ErrorCode> = match low_watermark {
                 Some(low_watermark) => {
                     partition
-                        .wait_for_low_watermark(leadership, &low_watermark, offset)
+                        .wait_for_low_watermark(leadership, &low_watermark, Offset(offset))
                         .await
                 }
                 None => partition
-                    .wait_until_replicated(leadership, offset)
+                    .wait_until_replicated(leadership, Offset(offset))
                     .await
-                    .map(|()| offset),
+                    .map(|()| Offset(offset)),
             };
             match ended {
                 Ok(offset) => format!("done at {offset}"),

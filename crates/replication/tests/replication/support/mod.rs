@@ -7,7 +7,7 @@ pub(crate) mod watched_disk;
 use std::path::Path;
 use std::sync::Arc;
 
-use model::{LeaderEpoch, ProducerEpoch, ProducerId, TopicPartition, Uuid};
+use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, TopicPartition, Uuid};
 use record::{
     BatchBuilder, BatchHeader, Batches, Compression, EndTransactionMarker, RecordBatch,
     TransactionResult, ValidatedBatch,
@@ -62,7 +62,7 @@ impl Served {
         let appended = self
             .partition
             .append_as_leader(&mut batch, None, Acks::Leader, 0);
-        appended.unwrap().base_offset
+        appended.unwrap().base_offset.0
     }
 
     /// Makes the log idle, whoever has used it; fails if it cannot be.
@@ -103,7 +103,7 @@ pub(crate) fn small_config() -> LogConfig {
 pub(crate) const fn request(fetch_offset: i64) -> ReadRequest {
     ReadRequest {
         current_leader_epoch: LeaderEpoch::NONE,
-        fetch_offset,
+        fetch_offset: Offset(fetch_offset),
         last_fetched_epoch: LeaderEpoch::NONE,
         max_bytes: 1 << 20,
         at_least_one_batch: true,
@@ -157,7 +157,7 @@ pub(crate) fn marker(id: i64, is_abort: bool) -> ValidatedBatch<'static> {
 /// A batch as its leader has stored it; -1 is no epoch.
 pub(crate) fn stamped(base_offset: i64, epoch: i32, count: usize) -> Vec<u8> {
     let mut batch = batch(5, count);
-    batch.stamp(base_offset, LeaderEpoch(epoch), None);
+    batch.stamp(Offset(base_offset), LeaderEpoch(epoch), None);
     batch.bytes().to_vec()
 }
 
@@ -171,7 +171,7 @@ pub(crate) fn batches_in(bytes: &[u8]) -> Vec<(i64, i64, LeaderEpoch)> {
     let shown = |batch: RecordBatch<'_>| {
         assert!(batch.is_crc_valid());
         let epoch = batch.partition_leader_epoch();
-        (batch.base_offset(), batch.last_offset(), epoch)
+        (batch.base_offset().0, batch.last_offset().0, epoch)
     };
     Batches::new(bytes)
         .map(|batch| shown(batch.unwrap()))

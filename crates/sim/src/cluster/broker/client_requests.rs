@@ -7,7 +7,7 @@ use crate::cluster::message::{Caller, Outbox, PartitionLeader};
 use crate::cluster::planted::PlantedInCluster;
 use crate::cluster::schedule::{INTERNAL_TOPICS, TOPICS};
 use crate::protocol::{self, Fetched};
-use model::{ErrorCode, LeaderEpoch, Now};
+use model::{ErrorCode, LeaderEpoch, Now, Offset};
 use record::{
     ProduceValidator, RecordBatch, TargetCompression, TimestampType, ValidationRules,
     accept_produced,
@@ -74,7 +74,7 @@ impl BrokerNode {
                 is_committed,
             } => {
                 let log = (*topic_id, *partition);
-                let fetched = self.fetch(log, leader_epoch, *offset, *is_committed);
+                let fetched = self.fetch(log, leader_epoch, Offset(*offset), *is_committed);
                 out.tell(caller, protocol::Answer::Fetched(fetched));
             }
             protocol::Ask::InitProducerId { .. } => {
@@ -97,7 +97,7 @@ impl BrokerNode {
             } => {
                 let id = self.image.topics.id_of(topic).unwrap_or_default();
                 if let Err(error) =
-                    self.delete_records(caller, (id, *partition), *offset, now, out)?
+                    self.delete_records(caller, (id, *partition), Offset(*offset), now, out)?
                 {
                     out.tell(caller, ask.refused(error));
                 }
@@ -199,7 +199,7 @@ impl BrokerNode {
                 let end_offset = appended.last_offset + 1;
                 let answer = protocol::Answer::Produced {
                     error: ErrorCode::None,
-                    base_offset: appended.base_offset,
+                    base_offset: appended.base_offset.0,
                 };
                 if self.planted == PlantedInCluster::AnswersEarly {
                     out.tell(caller, answer);
@@ -228,7 +228,7 @@ impl BrokerNode {
         &mut self,
         caller: Caller,
         log: Log,
-        offset: i64,
+        offset: Offset,
         now: Now,
         out: &mut Outbox,
     ) -> Result<Result<(), ErrorCode>, String> {
@@ -239,7 +239,7 @@ impl BrokerNode {
         if let Err(error) = partition.check_leader(LeaderEpoch::NONE) {
             return Ok(Err(error));
         }
-        if !(0..=partition.high_watermark()).contains(&offset) {
+        if !(Offset::ZERO..=partition.high_watermark()).contains(&offset) {
             return Ok(Err(ErrorCode::OffsetOutOfRange));
         }
         let leadership = partition.leadership();
@@ -253,7 +253,7 @@ impl BrokerNode {
         };
         let low_watermark = partition.low_watermark();
         let Some(low_watermark) = low_watermark.filter(|_| !self.deletes_alone()) else {
-            out.deleted.extend(self.deleted(log, offset));
+            out.deleted.extend(self.deleted(log, offset.0));
             out.tell(caller, answer);
             return Ok(Ok(()));
         };
@@ -265,7 +265,7 @@ impl BrokerNode {
                 let deleted = partition.wait_for_low_watermark(leadership, &low_watermark, offset);
                 deleted.await.map(drop)
             }),
-            deleted: Some((log, offset)),
+            deleted: Some((log, offset.0)),
         });
         Ok(Ok(()))
     }
@@ -304,8 +304,8 @@ impl BrokerNode {
         let is_current = partition.is_high_watermark_current();
         let offsets = partition.offsets();
         match is_current || self.planted == PlantedInCluster::ListsOldEnds {
-            true if is_committed => Ok(offsets.last_stable_offset),
-            true => Ok(offsets.high_watermark),
+            true if is_committed => Ok(offsets.last_stable_offset.0),
+            true => Ok(offsets.high_watermark.0),
             false => Err(ErrorCode::OffsetNotAvailable),
         }
     }
@@ -316,12 +316,12 @@ impl BrokerNode {
         log: Log,
         leader_epoch: LeaderEpoch,
         epoch: LeaderEpoch,
-    ) -> Result<(LeaderEpoch, i64), ErrorCode> {
+    ) -> Result<(LeaderEpoch, Offset), ErrorCode> {
         let partition = self.find(log)?;
         partition.check_leader(leader_epoch)?;
         let end = partition.end_offset_of_epoch(epoch);
         let end = end.map_err(|_| ErrorCode::KafkaStorageError)?;
-        let (epoch, end_offset) = end.unwrap_or((LeaderEpoch::NONE, -1));
+        let (epoch, end_offset) = end.unwrap_or((LeaderEpoch::NONE, Offset::NONE));
         Ok(match self.planted {
             PlantedInCluster::TellsLastOffsets => (epoch, end_offset - 1),
             _ => (epoch, end_offset),
@@ -333,7 +333,7 @@ impl BrokerNode {
         &self,
         log: Log,
         leader_epoch: LeaderEpoch,
-        offset: i64,
+        offset: Offset,
         is_committed: bool,
     ) -> Fetched {
         let partition = match self.find(log) {
@@ -363,9 +363,9 @@ impl BrokerNode {
         };
         Fetched {
             error: ErrorCode::None,
-            high_watermark: read.offsets.high_watermark,
-            last_stable_offset: read.offsets.last_stable_offset,
-            log_start_offset: read.offsets.log_start_offset,
+            high_watermark: read.offsets.high_watermark.0,
+            last_stable_offset: read.offsets.last_stable_offset.0,
+            log_start_offset: read.offsets.log_start_offset.0,
             aborted: read.aborted_transactions.unwrap_or_default(),
             records: records.unwrap_or_default(),
         }

@@ -118,7 +118,7 @@ impl BrokerNode {
         CoordinatorMistakes {
             answers_early: self.planted == PlantedInCluster::CoordinatorAnswersEarly,
             loads_until: match self.planted {
-                PlantedInCluster::LoadsToHighWatermark => Some(partition.high_watermark()),
+                PlantedInCluster::LoadsToHighWatermark => Some(partition.high_watermark().0),
                 _ => None,
             },
         }

@@ -10,7 +10,7 @@ use crate::protocol;
 use coordinator::runtime::TransactionMarker;
 use coordinator::transaction::{MarkerFate, MarkersToWrite, PartitionsByLeader, is_led_by_others};
 use metadata::MetadataImage;
-use model::{BrokerId, ErrorCode, MonotonicTime, Now, TopicPartition};
+use model::{BrokerId, ErrorCode, MonotonicTime, Now, Offset, TopicPartition};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -257,7 +257,7 @@ impl BrokerNode {
                 Err(error) => Err(error.code()),
             }
         };
-        Ok(appended.map(|end_offset| replicated(partition, leadership, end_offset)))
+        Ok(appended.map(|end_offset| replicated(partition, leadership, end_offset.0)))
     }
 
     /// Whether no end is on its way.
@@ -322,7 +322,7 @@ fn replicated(
 ) -> Replicated {
     Box::pin(async move {
         partition
-            .wait_until_replicated(leadership, end_offset)
+            .wait_until_replicated(leadership, Offset(end_offset))
             .await
     })
 }

@@ -6,7 +6,7 @@ use crate::cluster::message::Outbox;
 use crate::cluster::planted::PlantedInCluster;
 use controller::metadata_log::METADATA_LOG_FOLDER;
 use metadata::{MetadataDelta, MetadataImage};
-use model::{BrokerId, Now, TopicPartition};
+use model::{BrokerId, Now, Offset, TopicPartition};
 use replication::{Partition, PartitionKey, Role, RoleChange, role_changes};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -199,10 +199,10 @@ impl BrokerNode {
             now_ms: now.wall_ms,
             ..LogOpening::new(self.disk.clone(), path.clone(), name.clone())
         };
-        let mut high_watermark = 0;
+        let mut high_watermark = Offset::ZERO;
         let log = match self.disk.list(&path) {
             Ok(_) => {
-                let of = |all: &OffsetCheckpoint| all.get(&name).copied().unwrap_or(0);
+                let of = |all: &OffsetCheckpoint| all.get(&name).copied().unwrap_or(Offset::ZERO);
                 opening.recovery_point = of(&self.found.recovery_points);
                 if self.planted != PlantedInCluster::ForgetsLogStarts {
                     opening.log_start_offset = of(&self.found.log_start_offsets);
@@ -273,7 +273,7 @@ impl BrokerNode {
                 continue;
             };
             let name = partition.topic_partition().clone();
-            if offsets.log_start_offset > 0 {
+            if offsets.log_start_offset > Offset::ZERO {
                 let start = offsets.log_start_offset;
                 checkpoints[1].1.insert(name.clone(), start);
             }
@@ -295,7 +295,7 @@ impl BrokerNode {
         let noted_of = |name: &TopicPartition| noted.get(name).copied().unwrap_or_default();
         let partitions = self.partitions.iter();
         partitions
-            .map(|(log, partition)| (*log, noted_of(partition.topic_partition())))
+            .map(|(log, partition)| (*log, noted_of(partition.topic_partition()).0))
             .collect()
     }
 

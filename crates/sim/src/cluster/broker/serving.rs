@@ -6,7 +6,7 @@ use controller::alter_partition::WantedIsr;
 use controller::{AlterPartition, ControllerResponse};
 use metadata::LeaderRecoveryState;
 use model::{
-    BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, Message as _, MonotonicTime, Now, Uuid,
+    BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, Message as _, MonotonicTime, Now, Offset, Uuid,
 };
 use replication::{
     CommittedIsr, FetchContext, FetchPartition, FetchSession, FollowerFetch, IncrementalFetch,
@@ -351,8 +351,8 @@ impl BrokerNode {
                         error_code: ErrorCode::None.code(),
                         timestamp: -1,
                         offset: match one.timestamp {
-                            EARLIEST => offsets.log_start_offset,
-                            _ => offsets.log_end_offset,
+                            EARLIEST => offsets.log_start_offset.0,
+                            _ => offsets.log_end_offset.0,
                         },
                         leader_epoch: offsets.leader_epoch.0,
                     },
@@ -450,9 +450,9 @@ fn named_by(message: &FetchRequest<'_>) -> Vec<(PartitionKey, FetchPartition)> {
         for one in topic.partitions.iter() {
             let request = FetchPartition {
                 current_leader_epoch: LeaderEpoch(one.current_leader_epoch),
-                fetch_offset: one.fetch_offset,
+                fetch_offset: Offset(one.fetch_offset),
                 last_fetched_epoch: LeaderEpoch(one.last_fetched_epoch),
-                log_start_offset: one.log_start_offset,
+                log_start_offset: Offset(one.log_start_offset),
                 max_bytes: one.partition_max_bytes,
             };
             named.push(((topic.topic_id, one.partition), request));
@@ -490,7 +490,7 @@ struct Listed {
     key: PartitionKey,
     error: ErrorCode,
     offsets: [i64; 3],
-    diverging_epoch: Option<(LeaderEpoch, i64)>,
+    diverging_epoch: Option<(LeaderEpoch, Offset)>,
     records: Vec<u8>,
 }
 
@@ -510,9 +510,9 @@ fn response_of(part: &Part) -> Listed {
                 key: part.key,
                 error: ErrorCode::None,
                 offsets: [
-                    offsets.high_watermark,
-                    offsets.last_stable_offset,
-                    offsets.log_start_offset,
+                    offsets.high_watermark.0,
+                    offsets.last_stable_offset.0,
+                    offsets.log_start_offset.0,
                 ],
                 diverging_epoch: read.diverging_epoch,
                 records: records.and_then(Result::ok).unwrap_or_default(),
@@ -540,9 +540,9 @@ fn encode_fetched(error: ErrorCode, session_id: i32, listed: &[Listed]) -> Vec<u
             let partition = FetchResponsePartition {
                 index: one.key.1,
                 error: one.error,
-                high_watermark: one.offsets[0],
-                last_stable_offset: one.offsets[1],
-                log_start_offset: one.offsets[2],
+                high_watermark: Offset(one.offsets[0]),
+                last_stable_offset: Offset(one.offsets[1]),
+                log_start_offset: Offset(one.offsets[2]),
                 diverging_epoch: one.diverging_epoch,
                 current_leader: None,
                 aborted_transactions: None,

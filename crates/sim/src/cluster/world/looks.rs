@@ -8,7 +8,7 @@ use crate::cluster::judge::{Log, Replicas};
 use crate::cluster::schedule::{BROKERS, CHAOS_MS, NodeId, PARTITIONS, TOPICS};
 use crate::schedule::TRANSACTIONAL;
 use metadata::MetadataImage;
-use model::{BrokerId, LeaderEpoch};
+use model::{BrokerId, LeaderEpoch, Offset};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -197,7 +197,7 @@ impl World {
         let promises = &mut self.judge.promises;
         let mut offset = view.log_start_offset;
         while offset < view.high_watermark {
-            let fetched = node.fetch(log, LeaderEpoch::NONE, offset, is_committed);
+            let fetched = node.fetch(log, LeaderEpoch::NONE, Offset(offset), is_committed);
             if fetched.error != model::ErrorCode::None {
                 let detail = format!("{log:?} {offset}: {:?}", fetched.error);
                 promises.unreadable(detail);
