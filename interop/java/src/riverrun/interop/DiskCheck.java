@@ -5,6 +5,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import org.apache.kafka.tools.DumpLogSegments;
 
 import java.io.ByteArrayOutputStream;
+import java.io.OutputStream;
 import java.io.PrintStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -82,21 +83,56 @@ public final class DiskCheck {
         List<String> arguments = new ArrayList<>(List.of(options));
         arguments.add("--files");
         arguments.add(String.join(",", chosen));
-        ByteArrayOutputStream output = new ByteArrayOutputStream();
         PrintStream stdout = System.out;
-        System.setOut(new PrintStream(output, true, UTF_8));
+        System.setOut(new PrintStream(new Complaints(problems), false, UTF_8));
         try {
             DumpLogSegments.main(arguments.toArray(String[]::new));
         } finally {
+            System.out.flush();
             System.setOut(stdout);
         }
-        String file = "";
-        for (String line : output.toString(UTF_8).split("\n")) {
-            if (line.startsWith("Dumping ")) {
-                file = line;
+    }
+
+    /** Keeps the lines that complain, with the file that they are about: of a large log all lines do not fit in memory. */
+    private static final class Complaints extends OutputStream {
+        private final List<String> problems;
+        private final ByteArrayOutputStream line = new ByteArrayOutputStream();
+        private String file = "";
+
+        private Complaints(List<String> problems) {
+            this.problems = problems;
+        }
+
+        @Override
+        public void write(int octet) {
+            if (octet == '\n') {
+                end();
+            } else {
+                line.write(octet);
             }
-            if (COMPLAINTS.stream().anyMatch(line::contains)) {
-                problems.add(file + ": " + line);
+        }
+
+        @Override
+        public void write(byte[] octets, int offset, int length) {
+            int begin = offset;
+            for (int at = offset; at < offset + length; at++) {
+                if (octets[at] == '\n') {
+                    line.write(octets, begin, at - begin);
+                    end();
+                    begin = at + 1;
+                }
+            }
+            line.write(octets, begin, offset + length - begin);
+        }
+
+        private void end() {
+            String text = line.toString(UTF_8);
+            line.reset();
+            if (text.startsWith("Dumping ")) {
+                file = text;
+            }
+            if (COMPLAINTS.stream().anyMatch(text::contains)) {
+                problems.add(file + ": " + text);
             }
         }
     }
