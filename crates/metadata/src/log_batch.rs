@@ -4,7 +4,7 @@ use crate::metadata_version::MetadataVersion;
 use crate::quorum::{QuorumRecord, QuorumRecordError};
 use crate::record::{MetadataRecord, RecordError};
 use model::{LeaderEpoch, Offset};
-use record::batch::HEADER_SIZE_BYTES;
+use record::batch_layout::HEADER_SIZE_BYTES;
 use record::{BatchBuilder, BatchHeader, Compression, Record, RecordBatch, Records};
 
 /// The largest batch that a controller writes.

@@ -30,7 +30,7 @@
 
 use crate::error::OpenError;
 use model::Offset;
-use record::batch::{HEADER_SIZE_BYTES, MAGIC, MAGIC_OFFSET, batch_size_bytes};
+use record::batch_layout::{HEADER_SIZE_BYTES, MAGIC, MAGIC_OFFSET, batch_size_bytes};
 use record::{Batches, RecordBatch};
 use std::io;
 use std::path::{Path, PathBuf};

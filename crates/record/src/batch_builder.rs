@@ -10,7 +10,8 @@ use model::varint::{
 use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId};
 
 use crate::attributes::{Attributes, TimestampType};
-use crate::batch::{HEADER_SIZE_BYTES, NO_SEQUENCE, NO_TIMESTAMP, RecordBatch};
+use crate::batch::RecordBatch;
+use crate::batch_layout::{HEADER_SIZE_BYTES, NO_SEQUENCE, NO_TIMESTAMP};
 use crate::compression::{Codec, Compression, Compressor};
 use crate::parsed_header::ParsedHeader;
 use crate::record::{Header, Record};

@@ -7,10 +7,11 @@
 //! buffer need not be copied.
 
 use crate::attributes::{Attributes, TimestampType};
-use crate::batch::{
+use crate::batch::RecordBatch;
+use crate::batch_layout::{
     ATTRIBUTES_OFFSET, BASE_OFFSET_OFFSET, BASE_SEQUENCE_OFFSET, BATCH_LENGTH_OFFSET, BatchError,
     CRC_OFFSET, HEADER_SIZE_BYTES, LOG_OVERHEAD_BYTES, MAX_TIMESTAMP_OFFSET,
-    PARTITION_LEADER_EPOCH_OFFSET, PRODUCER_EPOCH_OFFSET, PRODUCER_ID_OFFSET, RecordBatch,
+    PARTITION_LEADER_EPOCH_OFFSET, PRODUCER_EPOCH_OFFSET, PRODUCER_ID_OFFSET,
 };
 use crate::crc::crc_with_new_head;
 use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId};

@@ -11,8 +11,8 @@
 
 use model::varint::{size_of_varint, size_of_varlong, zigzag_i32, zigzag_i64};
 
-use crate::batch::{HEADER_SIZE_BYTES, NO_TIMESTAMP};
 use crate::batch_builder::{BatchHeader, Integers, RecordTotals};
+use crate::batch_layout::{HEADER_SIZE_BYTES, NO_TIMESTAMP};
 use crate::compression::CompressedStream;
 use crate::parsed_header::ParsedHeader;
 use crate::record_layout::{RecordLayout, RecordStart, Source, read_contents};

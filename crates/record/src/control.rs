@@ -11,8 +11,8 @@
 use model::{Offset, ProducerEpoch, ProducerId};
 use thiserror::Error;
 
-use crate::batch::NO_SEQUENCE;
 use crate::batch_builder::{BatchBuilder, BatchHeader};
+use crate::batch_layout::NO_SEQUENCE;
 use crate::compression::Compression;
 use crate::record::Record;
 use crate::validated_batch::ValidatedBatch;

@@ -23,14 +23,16 @@
 #![forbid(unsafe_code)]
 
 mod attributes;
-pub mod batch;
+mod batch;
 mod batch_builder;
+pub mod batch_layout;
 mod batch_mut;
 mod batch_rewriter;
 mod compression;
 mod control;
 mod crc;
 mod parsed_header;
+mod read_error;
 mod record;
 mod record_layout;
 mod record_stream;
@@ -39,8 +41,9 @@ mod validate;
 mod validated_batch;
 
 pub use attributes::{Attributes, TimestampType};
-pub use batch::{BatchError, Batches, RecordBatch, fuzz_batches};
+pub use batch::{Batches, RecordBatch, fuzz_batches};
 pub use batch_builder::{BatchBuilder, BatchHeader};
+pub use batch_layout::BatchError;
 pub use batch_mut::RecordBatchMut;
 pub use compression::{
     Codec, Compression, Compressor, DecompressError, Decompressor, fuzz_lz4, fuzz_snappy,
@@ -50,9 +53,8 @@ pub use control::{
     TransactionResult, fuzz_control_record,
 };
 pub use parsed_header::ParsedHeader;
-pub use record::{
-    Header, Headers, InvalidRecord, ReadRecordsError, Record, Records, ResumePoint, fuzz_records,
-};
+pub use read_error::{InvalidRecord, ReadRecordsError};
+pub use record::{Header, Headers, Record, Records, ResumePoint, fuzz_records};
 pub use record_walk::{RecordVisitor, VisitedRecord};
 pub use validate::{
     InvalidRecords, ProduceValidator, RecordError, RecordFault, TargetCompression, ValidationRules,

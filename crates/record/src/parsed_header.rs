@@ -1,15 +1,15 @@
 //! The header of one batch as a value: every field is read once, and written once.
 //!
-//! A header is read with the first look at a batch ([`RecordBatch::parse`]) or known to whoever builds
+//! A header is read with the first look at a batch (`RecordBatch::parse`) or known to whoever builds
 //! one. From there on the value goes along with the bytes, and nobody asks the bytes again.
 
 use crate::attributes::{Attributes, TimestampType};
-use crate::batch::{
+use crate::batch_layout::{
     ATTRIBUTES_OFFSET, BASE_OFFSET_OFFSET, BASE_SEQUENCE_OFFSET, BASE_TIMESTAMP_OFFSET,
     BATCH_LENGTH_OFFSET, BatchError, CRC_OFFSET, HEADER_SIZE_BYTES, LAST_OFFSET_DELTA_OFFSET,
     LOG_OVERHEAD_BYTES, MAGIC, MAGIC_OFFSET, MAX_TIMESTAMP_OFFSET, NO_SEQUENCE,
     PARTITION_LEADER_EPOCH_OFFSET, PRODUCER_EPOCH_OFFSET, PRODUCER_ID_OFFSET, RECORD_COUNT_OFFSET,
-    RecordBatch, batch_size_bytes, increment_sequence,
+    batch_size_bytes, increment_sequence,
 };
 use crate::compression::Compression;
 use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId};
@@ -89,11 +89,6 @@ impl ParsedHeader {
         self.crc = crc32c::crc32c(&batch[ATTRIBUTES_OFFSET..]);
         batch[CRC_OFFSET..ATTRIBUTES_OFFSET].copy_from_slice(&self.crc.to_be_bytes());
         self
-    }
-
-    /// The batch that bytes start with, whose header this is.
-    pub(crate) fn of_bytes(self, bytes: &[u8]) -> RecordBatch<'_> {
-        RecordBatch::with_header(self, &bytes[..self.size_in_bytes()])
     }
 
     /// Offset of the first record as written. Compaction may have removed that record.

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use model::varint::{VarintError, read_varint, read_varlong};
 
-use crate::record::InvalidRecord;
+use crate::read_error::InvalidRecord;
 
 /// Bytes read from front to back.
 pub(crate) trait Source {

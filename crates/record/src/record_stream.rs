@@ -6,7 +6,7 @@
 use model::varint::MAX_VARLONG_BYTES;
 
 use crate::compression::{DecompressError, Decompression, Expanded};
-use crate::record::{InvalidRecord, ReadRecordsError};
+use crate::read_error::{InvalidRecord, ReadRecordsError};
 use crate::record_layout::Source;
 
 /// Decompressed bytes from front to back.

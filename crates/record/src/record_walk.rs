@@ -5,11 +5,12 @@
 //! of them again is a batch, and takes what that takes.
 
 use crate::attributes::TimestampType;
-use crate::batch::{NO_TIMESTAMP, RecordBatch};
+use crate::batch::RecordBatch;
 use crate::batch_builder::BatchHeader;
+use crate::batch_layout::NO_TIMESTAMP;
 use crate::batch_rewriter::BatchRewriter;
 use crate::compression::{Codec, Compression, Compressor, Decompressor, Expanded};
-use crate::record::{InvalidRecord, ReadRecordsError};
+use crate::read_error::{InvalidRecord, ReadRecordsError};
 use crate::record_layout::{
     SliceSource, Source, read_contents, read_contents_and_show_key, read_start,
 };
@@ -166,8 +167,8 @@ impl<K: Iterator<Item = bool>> Walk for Rewriting<'_, K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::{ATTRIBUTES_OFFSET, HEADER_SIZE_BYTES};
     use crate::batch_builder::BatchBuilder;
+    use crate::batch_layout::{ATTRIBUTES_OFFSET, HEADER_SIZE_BYTES};
     use proptest::prelude::*;
 
     const LIMIT_BYTES: usize = 64 << 20;

@@ -14,12 +14,13 @@
 use model::{ErrorCode, LeaderEpoch, Offset};
 
 use crate::attributes::TimestampType;
-use crate::batch::{BATCH_LENGTH_OFFSET, BatchError, LOG_OVERHEAD_BYTES, RecordBatch};
+use crate::batch::RecordBatch;
 use crate::batch_builder::BatchHeader;
+use crate::batch_layout::{BATCH_LENGTH_OFFSET, BatchError, LOG_OVERHEAD_BYTES};
 use crate::batch_rewriter::BatchRewriter;
 use crate::compression::{Codec, Compression, Compressor, Decompressor, Expanded};
 use crate::parsed_header::ParsedHeader;
-use crate::record::ReadRecordsError;
+use crate::read_error::ReadRecordsError;
 use crate::validated_batch::ValidatedBatch;
 
 mod fault;

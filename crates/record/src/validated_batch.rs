@@ -4,7 +4,8 @@
 //! header and check no crc, and the leader's fields are written in one place, [`ValidatedBatch::stamp`].
 
 use crate::attributes::TimestampType;
-use crate::batch::{HEADER_SIZE_BYTES, RecordBatch};
+use crate::batch::RecordBatch;
+use crate::batch_layout::HEADER_SIZE_BYTES;
 use crate::batch_mut::RecordBatchMut;
 use crate::parsed_header::ParsedHeader;
 use model::{LeaderEpoch, Offset};

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use record::batch::{ATTRIBUTES_OFFSET, HEADER_SIZE_BYTES};
+use record::batch_layout::{ATTRIBUTES_OFFSET, HEADER_SIZE_BYTES};
 use record::{BatchError, EndTransactionMarker, RecordBatch};
 
 use crate::disk::DiskFile;

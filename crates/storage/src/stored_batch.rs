@@ -73,8 +73,8 @@ impl StoredBatch {
     pub(crate) const fn last_sequence(&self) -> i32 {
         let delta = self.last_offset.0.wrapping_sub(self.base_offset.0) as i32;
         match self.base_sequence {
-            record::batch::NO_SEQUENCE => record::batch::NO_SEQUENCE,
-            sequence => record::batch::increment_sequence(sequence, delta),
+            record::batch_layout::NO_SEQUENCE => record::batch_layout::NO_SEQUENCE,
+            sequence => record::batch_layout::increment_sequence(sequence, delta),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Record batches to send, whole or damaged, and the records of those that come back.
 
 use model::{ProducerEpoch, ProducerId};
-use record::batch::{ATTRIBUTES_OFFSET, CRC_OFFSET};
+use record::batch_layout::{ATTRIBUTES_OFFSET, CRC_OFFSET};
 use record::{
     BatchBuilder, BatchHeader, Batches, Codec, Compression, Compressor, Decompressor, RecordBatch,
 };

@@ -6,11 +6,7 @@ use super::uses::paths;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Folders whose files do name each other in circles.
-const KNOWN: [&str; 3] = [
-    "crates/record/src",
-    "crates/replication/src",
-    "crates/storage/src",
-];
+const KNOWN: [&str; 2] = ["crates/replication/src", "crates/storage/src"];
 
 /// How often a name is followed that one file shows of another.
 const SHOWN_MAX: usize = 8;

@@ -41,7 +41,7 @@ use metadata::{Topic, TopicsImage};
 use model::{
     BrokerId, DecodeError, ErrorCode, LeaderEpoch, Offset, ProducerEpoch, ProducerId, Uuid,
 };
-use record::batch::HEADER_SIZE_BYTES;
+use record::batch_layout::HEADER_SIZE_BYTES;
 use record::{
     InvalidRecords, ParsedHeader, ProduceValidator, RecordBatch, ValidatedBatch, accept_produced,
 };

@@ -23,7 +23,7 @@ use coordinator::group::{
 use coordinator::runtime::append_error;
 use metadata::MetadataImage;
 use model::{DecodeError, ErrorCode, LeaderEpoch, Offset, ProducerEpoch, ProducerId};
-use record::batch::NO_SEQUENCE;
+use record::batch_layout::NO_SEQUENCE;
 use std::sync::Arc;
 use wire::messages::txn_offset_commit_request::TxnOffsetCommitRequestTopic;
 use wire::messages::txn_offset_commit_response::{

@@ -1,7 +1,7 @@
 //! Record batches that are damaged, or that no producer may send.
 
 use model::{ErrorCode, ProducerEpoch, ProducerId};
-use record::batch::{
+use record::batch_layout::{
     ATTRIBUTES_OFFSET, BASE_OFFSET_OFFSET, BATCH_LENGTH_OFFSET, CRC_OFFSET, HEADER_SIZE_BYTES,
     LAST_OFFSET_DELTA_OFFSET, MAGIC_OFFSET, MAX_TIMESTAMP_OFFSET, PARTITION_LEADER_EPOCH_OFFSET,
     PRODUCER_ID_OFFSET, RECORD_COUNT_OFFSET,

@@ -2,7 +2,7 @@
 //! expand without end, are refused at a bounded cost.
 
 use model::ErrorCode;
-use record::batch::{ATTRIBUTES_OFFSET, HEADER_SIZE_BYTES};
+use record::batch_layout::{ATTRIBUTES_OFFSET, HEADER_SIZE_BYTES};
 use record::{BatchBuilder, BatchHeader, Batches, Codec, Compression, Compressor};
 use testkit::{TestServer, compressed_batch, now_ms, patched};
 

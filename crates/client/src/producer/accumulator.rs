@@ -18,7 +18,7 @@ use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use record::BatchBuilder;
-use record::batch::HEADER_SIZE_BYTES;
+use record::batch_layout::HEADER_SIZE_BYTES;
 
 use super::batch::{Batch, PartitionKey};
 use super::callbacks::PendingCallback;

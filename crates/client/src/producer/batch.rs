@@ -13,7 +13,7 @@ use bytes::Bytes;
 use record::{
     BatchBuilder, BatchHeader, Codec, Compression, Compressor, Decompressor, Header, Record,
     RecordBatch, RecordBatchMut,
-    batch::{HEADER_SIZE_BYTES, increment_sequence},
+    batch_layout::{HEADER_SIZE_BYTES, increment_sequence},
 };
 
 use super::callbacks::{Callbacks, PendingCallback};

@@ -1,4 +1,7 @@
 use super::*;
+use crate::batch_layout::{
+    BATCH_LENGTH_OFFSET, CRC_OFFSET, MAGIC_OFFSET, decrement_sequence, increment_sequence,
+};
 use crate::{BatchBuilder, BatchHeader, Header, RecordBatchMut, TimestampType};
 use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId};
 use proptest::prelude::*;

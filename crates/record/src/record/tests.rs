@@ -1,5 +1,5 @@
 use super::*;
-use crate::batch::{CRC_OFFSET, HEADER_SIZE_BYTES};
+use crate::batch_layout::{CRC_OFFSET, HEADER_SIZE_BYTES};
 use crate::{BatchBuilder, BatchHeader, Codec, Compressor};
 use model::Offset;
 use proptest::prelude::*;

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use model::ErrorCode;
 use thiserror::Error;
 
-use crate::batch::BatchError;
+use crate::batch_layout::BatchError;
 use crate::compression::DecompressError;
-use crate::record::{InvalidRecord, ReadRecordsError};
+use crate::read_error::{InvalidRecord, ReadRecordsError};
 
 /// Why the records of a partition are refused, as the Produce response says it.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use model::{Offset, ProducerEpoch, ProducerId};
 use proptest::prelude::*;
 
 use super::*;
-use crate::batch::{ATTRIBUTES_OFFSET, BATCH_LENGTH_OFFSET, HEADER_SIZE_BYTES};
 use crate::batch_builder::BatchBuilder;
+use crate::batch_layout::{ATTRIBUTES_OFFSET, BATCH_LENGTH_OFFSET, HEADER_SIZE_BYTES};
 use crate::record::{Header, Records};
 
 const NOW_MS: i64 = 1_700_000_000_000;

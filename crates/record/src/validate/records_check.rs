@@ -5,10 +5,11 @@ use model::ErrorCode;
 
 use super::{InvalidRecords, RecordError, RecordFault, ValidationRules};
 use crate::attributes::TimestampType;
-use crate::batch::{NO_TIMESTAMP, RecordBatch};
+use crate::batch::RecordBatch;
+use crate::batch_layout::NO_TIMESTAMP;
 use crate::batch_rewriter::RecordSink;
 use crate::compression::{Compression, Decompressor, Expanded};
-use crate::record::{InvalidRecord, ReadRecordsError};
+use crate::read_error::{InvalidRecord, ReadRecordsError};
 use crate::record_layout::{RecordLayout, SliceSource, Source, read_start};
 use crate::record_stream::StreamSource;
 

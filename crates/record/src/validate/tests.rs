@@ -1,11 +1,11 @@
 //! Outcomes that Apache Kafka 4.3.1 has been seen to give for the same bytes, but where noted.
 
 use super::*;
-use crate::batch::{
+use crate::batch_builder::BatchBuilder;
+use crate::batch_layout::{
     ATTRIBUTES_OFFSET, BATCH_LENGTH_OFFSET, CRC_OFFSET, LAST_OFFSET_DELTA_OFFSET, MAGIC_OFFSET,
     RECORD_COUNT_OFFSET,
 };
-use crate::batch_builder::BatchBuilder;
 use crate::compression::Compressor;
 use crate::record::Records;
 use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId};
@@ -489,7 +489,7 @@ fn structure_of_records_is_checked_in_every_codec() {
     for codec in Compression::ALL {
         for to in ["", "to=none", "to=lz4"] {
             let check_records = |records: &[u8], expected: &str| {
-                let mut bytes = plain[..crate::batch::HEADER_SIZE_BYTES].to_vec();
+                let mut bytes = plain[..crate::batch_layout::HEADER_SIZE_BYTES].to_vec();
                 bytes[ATTRIBUTES_OFFSET + 1] = codec.id() as u8;
                 Compressor::new().compress(codec.into(), records, &mut bytes);
                 let length = (bytes.len() - 12) as i32;
@@ -502,7 +502,7 @@ fn structure_of_records_is_checked_in_every_codec() {
                     codec.name()
                 );
             };
-            let records = &plain[crate::batch::HEADER_SIZE_BYTES..];
+            let records = &plain[crate::batch_layout::HEADER_SIZE_BYTES..];
             check_records(records, "offsets 100,101");
             check_records(&records[..records.len() - 1], "INVALID_RECORD:");
             check_records(&[records, &[0]].concat(), "INVALID_RECORD:");
@@ -518,7 +518,7 @@ fn structure_of_records_is_checked_in_every_codec() {
 fn corrupt_streams_are_invalid_records() {
     for codec in ["gzip", "snappy", "lz4", "zstd"] {
         let mut bytes = batch(&format!("{codec} | k@0 k@0"));
-        bytes[crate::batch::HEADER_SIZE_BYTES] ^= 0x40;
+        bytes[crate::batch_layout::HEADER_SIZE_BYTES] ^= 0x40;
         fix_crc(&mut bytes);
         assert_eq!(outcome(&bytes, VERSION, ""), "INVALID_RECORD:", "{codec}");
     }

@@ -9,7 +9,7 @@ use coordinator::transaction::{
     TransactionShard,
 };
 use model::{ErrorCode, Now, ProducerEpoch, ProducerId, TopicPartition};
-use record::batch::NO_SEQUENCE;
+use record::batch_layout::NO_SEQUENCE;
 use replication::FirstBatch;
 
 /// The version of the protocol in which the leaders of partitions add them.

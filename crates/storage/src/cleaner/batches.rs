@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use record::RecordBatch;
-use record::batch::batch_size_bytes;
+use record::batch_layout::batch_size_bytes;
 
 use super::{CleanError, Throttle};
 use crate::disk::{Disk, DiskFile};

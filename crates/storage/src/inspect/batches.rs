@@ -2,7 +2,7 @@
 
 use model::Offset;
 use record::RecordBatch;
-use record::batch::{HEADER_SIZE_UP_TO_MAGIC_BYTES, batch_size_bytes};
+use record::batch_layout::{HEADER_SIZE_UP_TO_MAGIC_BYTES, batch_size_bytes};
 use std::io::{self, Read};
 
 /// Reads a file batch by batch into one buffer, which grows to the largest batch and no further than

@@ -2,7 +2,7 @@
 
 use model::{Offset, ProducerEpoch};
 use record::EndTransactionMarker;
-use record::batch::{NO_SEQUENCE, decrement_sequence};
+use record::batch_layout::{NO_SEQUENCE, decrement_sequence};
 
 use super::{AppendOrigin, AppendRules, ProducerError};
 use crate::stored_batch::StoredBatch;

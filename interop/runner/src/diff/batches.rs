@@ -3,7 +3,7 @@
 
 use interpreter::{Random, Struct, Value};
 use model::{ProducerEpoch, ProducerId};
-use record::batch::{HEADER_SIZE_BYTES, MAGIC_OFFSET, RECORD_COUNT_OFFSET};
+use record::batch_layout::{HEADER_SIZE_BYTES, MAGIC_OFFSET, RECORD_COUNT_OFFSET};
 use record::{
     BatchBuilder, BatchHeader, Batches, Codec, Compression, Compressor, Decompressor, Header,
     RecordBatch,

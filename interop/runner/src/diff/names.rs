@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use interpreter::{Struct, Value};
 use record::RecordBatchMut;
-use record::batch::{HEADER_SIZE_BYTES, PRODUCER_ID_OFFSET};
+use record::batch_layout::{HEADER_SIZE_BYTES, PRODUCER_ID_OFFSET};
 
 /// Stand-ins of 64-bit numbers start here; no test uses numbers of its own in this range.
 const FIRST_LONG: i64 = 0x6e00_0000_0000_0000;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use model::{ProducerEpoch, Uuid};
-use record::batch::increment_sequence;
+use record::batch_layout::increment_sequence;
 
 use super::{Sender, SenderSettings};
 use crate::cluster::{Leader, is_another};

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use model::{BrokerId, ErrorCode, LeaderEpoch, ProducerEpoch, ProducerId};
 use parking_lot::Mutex;
-use record::{Compression, Decompressor, RecordBatch, batch::increment_sequence};
+use record::{Compression, Decompressor, RecordBatch, batch_layout::increment_sequence};
 
 use super::*;
 use crate::producer::accumulator::{AccumulatorSettings, Refusal};

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use model::{BrokerId, ErrorCode, LeaderEpoch, ProducerEpoch, ProducerId};
-use record::{Compression, Decompressor, RecordBatch, batch::increment_sequence};
+use record::{Compression, Decompressor, RecordBatch, batch_layout::increment_sequence};
 
 use super::*;
 use crate::cluster::Leader;
