@@ -2,7 +2,7 @@
 //! pause since the state was read. What another leader has written meanwhile, the state would not know.
 
 use crate::error::AppendError;
-use crate::leading::Leadership;
+use crate::leadership::Leadership;
 use crate::partition::{Acks, Partition};
 use record::ValidatedBatch;
 use storage::{AppendOptions, Appended, Disk, VerificationGuard};

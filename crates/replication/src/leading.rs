@@ -9,34 +9,18 @@
 
 use crate::follower::FollowerFetch;
 use crate::in_sync::InSync;
+use crate::isolation::Isolation;
 use crate::leaders::Leaders;
+use crate::leadership::{EpochChange, Leadership};
 use crate::log_state::LogState;
 use crate::partition::Partition;
 use crate::partition_key::PartitionKey;
 use crate::progress::Watches;
-use crate::reading::Isolation;
 use crate::role::Role;
 use crate::state::State;
 use model::{BrokerId, ErrorCode, LeaderEpoch, Offset};
 use std::sync::Arc;
 use storage::{Disk, StorageError};
-
-/// A time for which this broker leads a partition without a pause, over any number of epochs: what is in
-/// its log stays there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Leadership(pub(crate) u32);
-
-/// How the epoch of a role comes after the one before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EpochChange {
-    /// It is the same, of the same leader.
-    None,
-    /// The same leader goes on in the next one.
-    Next,
-    /// Another broker may have led in between. Changes of the metadata come together as well as one by one, so a
-    /// leader need not have heard of it.
-    Later,
-}
 
 impl<D: Disk> State<D> {
     /// Whether a client that knows this epoch of the leader may read here, whoever leads; -1 does not say.

@@ -35,13 +35,18 @@ mod flush;
 mod follower;
 mod following;
 mod in_sync;
+mod isolation;
 mod leaders;
+mod leadership;
 mod leading;
 mod log_host;
 mod log_state;
+mod moved_log;
 mod moving;
+mod opening;
 mod partition;
 mod partition_key;
+mod partition_offsets;
 mod preferred_replica;
 mod progress;
 mod reading;
@@ -65,15 +70,18 @@ pub use fetch_session_cache::{
 };
 pub use follower::{FollowerFetch, SessionTime};
 pub use following::{FetchPosition, FetchedRecords, FollowError, Followed};
+pub use isolation::Isolation;
 pub use leaders::Leaders;
-pub use leading::{Leadership, check_leader_epoch};
+pub use leadership::Leadership;
+pub use leading::check_leader_epoch;
 pub use log_host::LogHost;
-pub use log_state::Unsettled;
 pub use moving::Moving;
-pub use partition::{Acks, FirstBatch, Partition, PartitionOffsets, ProducerFacts};
+pub use opening::Unsettled;
+pub use partition::{Acks, FirstBatch, Partition, ProducerFacts};
 pub use partition_key::PartitionKey;
+pub use partition_offsets::PartitionOffsets;
 pub use progress::{Changes, Progress, Seen, Watches};
-pub use reading::{Isolation, ReadRequest, ReadResult};
+pub use reading::{ReadRequest, ReadResult};
 pub use replica_fetcher::{
     AnswerError, FetcherRequest, FetcherSettings, FetcherVersions, FollowedPartition,
     ReplicaFetcher, Step, StepAction, StepOutcome, StepToken, fuzz_fetch_answers,

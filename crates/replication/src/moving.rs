@@ -10,7 +10,9 @@
 //! partition says that it is there: calls wait with those of that directory, its upkeep is done with that
 //! directory's, and nobody waits who uses the other one.
 
-use crate::partition::{Partition, PartitionOffsets};
+use crate::moved_log::MovedLog;
+use crate::partition::Partition;
+use crate::partition_offsets::PartitionOffsets;
 use crate::state::State;
 use model::Offset;
 use std::cell::Cell;
@@ -22,14 +24,6 @@ use storage::{Disk, Log, StorageError};
 
 /// How often it is looked whether the lock of a log that is asked for is held for a move.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
-
-/// What is known of a log that is locked, and has not left its directory yet.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct MovedLog {
-    directory_index: usize,
-    recovery_point: Offset,
-    offsets: PartitionOffsets,
-}
 
 /// A log that is locked while it is moved.
 pub struct Moving<'a, D: Disk> {

@@ -5,12 +5,13 @@
 
 use crate::error::AppendError;
 use crate::error::ReadError;
-use crate::leading::{EpochChange, Leadership};
+use crate::isolation::Isolation;
+use crate::leadership::{EpochChange, Leadership};
 use crate::log_host::{LogHost, Replica};
 use crate::log_state::LogState;
-use crate::moving::MovedLog;
+use crate::moved_log::MovedLog;
+use crate::partition_offsets::PartitionOffsets;
 use crate::progress::Progress;
-use crate::reading::Isolation;
 use crate::role::Role;
 use crate::state::{LockedState, Published, State};
 use model::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, TopicPartition, Uuid};
@@ -24,22 +25,6 @@ use storage::{
     AppendOptions, Appended, Disk, IdleLog, Log, LogConfig, RealDisk, StorageError,
     VerificationGuard,
 };
-
-/// Offsets of a partition as of one moment:
-/// `log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PartitionOffsets {
-    /// The first offset that there is.
-    pub log_start_offset: Offset,
-    /// The first offset of an open transaction, or the high watermark.
-    pub last_stable_offset: Offset,
-    /// The first offset that is not on every in-sync replica.
-    pub high_watermark: Offset,
-    /// The offset of the next record.
-    pub log_end_offset: Offset,
-    /// The epoch of the leader.
-    pub leader_epoch: LeaderEpoch,
-}
 
 /// How many replicas have to have a batch before its producer is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,24 +7,15 @@
 
 use crate::error::ReadError;
 use crate::follower::{FollowerFetch, SessionTime};
+use crate::isolation::Isolation;
 use crate::log_state::LogState;
-use crate::partition::{Partition, PartitionOffsets};
+use crate::partition::Partition;
+use crate::partition_offsets::PartitionOffsets;
 use crate::state::{LockedState, State};
 use crate::timestamp_search::TimestampSearch;
 use model::{BrokerId, ErrorCode, LeaderEpoch, Offset, ProducerId};
 use std::sync::Arc;
 use storage::{Disk, FileSlice, LogSlice, RealDisk, RecordSearch};
-
-/// Up to where a reader may see.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Isolation {
-    /// A follower: all of the log.
-    LogEnd,
-    /// A consumer: what is replicated.
-    HighWatermark,
-    /// A consumer that reads committed records: what no open transaction can change.
-    LastStableOffset,
-}
 
 /// What to read of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use crate::alter_partition::IsrAnswer;
 use crate::in_sync::NO_FOLLOWERS;
-use crate::leading::Leadership;
+use crate::leadership::Leadership;
 use crate::partition::Partition;
 use crate::progress::{Progress, Watches};
 use crate::role::Role;

@@ -1,7 +1,7 @@
 //! What the lock of a partition guards, and what is known of it without the lock.
 
 use crate::in_sync::InSync;
-use crate::leading::Leadership;
+use crate::leadership::Leadership;
 use crate::log_state::LogState;
 use crate::progress::Progress;
 use crate::role::Role;

@@ -29,10 +29,14 @@ pub mod sim;
 
 mod cleaner;
 mod config;
+mod fuzz;
+mod idle_log;
 mod log;
+mod log_opening;
 mod producer_snapshots;
 mod producer_state;
 mod recovery;
+mod recovery_event;
 pub mod retention;
 
 mod batch_position;
@@ -74,15 +78,19 @@ pub use config::{CleanupPolicy, LogConfig};
 pub use disk::{Disk, DiskFile, RealDisk};
 pub use error::{Context, FileError, StorageError};
 pub use file_slice::FileSlice;
+pub use fuzz::{fuzz_indexes, fuzz_segment_recovery};
+pub use idle_log::IdleLog;
 pub use log::{
     AppendError, AppendOptions, Appended, CandidateBatch, CompactionCandidate, DeletedSegments,
-    Flush, IdleLog, Log, LogOpening, LogSlice, OpenedLog, PreparedRead, ReadError, RecordSearch,
-    TimestampOffset, TruncateError,
+    Flush, Log, LogSlice, OpenedLog, PreparedRead, ReadError, RecordSearch, TimestampOffset,
+    TruncateError,
 };
+pub use log_opening::LogOpening;
 pub use open_files::OpenFiles;
 pub use producer_state::{
     AppendOrigin, ProducerBatch, ProducerEntry, ProducerError, ProducerState, VerificationGuard,
     fuzz_producer_snapshot,
 };
-pub use recovery::{OpenError, RecoveryEvent, fuzz_indexes, fuzz_segment_recovery};
+pub use recovery::OpenError;
+pub use recovery_event::RecoveryEvent;
 pub use transaction_index::AbortedTransaction;

@@ -22,7 +22,7 @@ mod retain;
 mod truncate;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use model::{LeaderEpoch, Offset, TopicPartition, Uuid};
@@ -33,87 +33,23 @@ use crate::disk::Disk;
 use crate::error::{Context, FileError, StorageError};
 use crate::file_name::{FileKind, FileName, FileState, PartitionFiles};
 use crate::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
-use crate::open_files::OpenFiles;
+use crate::log_opening::LogOpening;
 use crate::partition_metadata::{
     PARTITION_METADATA, read_partition_metadata, write_partition_metadata,
 };
 use crate::producer_snapshots::write_snapshot;
 use crate::producer_state::ProducerState;
-use crate::recovery::{OpenError, RecoveryEvent, recover};
+use crate::recovery::{OpenError, recover};
+use crate::recovery_event::RecoveryEvent;
 use crate::segment::Segment;
 
 pub use append::{AppendError, AppendOptions, Appended};
 pub use compact::CompactionCandidate;
 pub use flush::Flush;
-pub use idle::IdleLog;
 pub use lookup::{CandidateBatch, RecordSearch, TimestampOffset};
 pub use read::{LogSlice, PreparedRead, ReadError};
 pub use retain::DeletedSegments;
 pub use truncate::TruncateError;
-
-/// What it takes to open a log.
-#[derive(Debug)]
-pub struct LogOpening<D: Disk> {
-    /// The disk.
-    pub disk: D,
-    /// The partition's directory.
-    pub directory: PathBuf,
-    /// The partition.
-    pub topic_partition: TopicPartition,
-    /// The topic's id, for directories that do not say.
-    pub topic_id: Option<Uuid>,
-    /// The settings.
-    pub config: Arc<LogConfig>,
-    /// From the log directory's checkpoint; 0 if it is not listed.
-    pub log_start_offset: Offset,
-    /// From the log directory's checkpoint; 0 if it is not listed.
-    pub recovery_point: Offset,
-    /// Whether the log directory bears the mark of an orderly shutdown.
-    pub is_clean: bool,
-    /// Whether the machine is known to have stopped without it, so that writes that were not synced may
-    /// be lost ([`boot_id`](crate::boot_id)): a gap between segments beyond the recovery point is a loss then.
-    pub has_machine_stopped: bool,
-    /// The log as it was when it became idle: it has to be that still, and no file changes if not.
-    pub known: Option<IdleLog>,
-    /// The time.
-    pub now_ms: i64,
-    /// Where its files are counted.
-    pub open_files: Arc<OpenFiles<D::File>>,
-}
-
-impl<D: Disk> Clone for LogOpening<D> {
-    fn clone(&self) -> Self {
-        Self {
-            disk: self.disk.clone(),
-            directory: self.directory.clone(),
-            topic_partition: self.topic_partition.clone(),
-            topic_id: self.topic_id,
-            config: self.config.clone(),
-            open_files: self.open_files.clone(),
-            ..*self
-        }
-    }
-}
-
-impl<D: Disk> LogOpening<D> {
-    /// A log with default settings, of which nothing is known.
-    pub fn new(disk: D, directory: PathBuf, topic_partition: TopicPartition) -> Self {
-        Self {
-            disk,
-            directory,
-            topic_partition,
-            topic_id: None,
-            config: Arc::default(),
-            log_start_offset: Offset::ZERO,
-            recovery_point: Offset::ZERO,
-            is_clean: false,
-            has_machine_stopped: false,
-            known: None,
-            now_ms: 0,
-            open_files: Arc::new(OpenFiles::new(usize::MAX)),
-        }
-    }
-}
 
 /// A log with what opening it has mended.
 #[derive(Debug)]

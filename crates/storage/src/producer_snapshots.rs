@@ -8,7 +8,7 @@ use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::{Context, StorageError};
 use crate::file_name::{FileKind, FileName, PartitionFiles};
 use crate::producer_state::{ENTRY_BYTES, ProducerState};
-use crate::recovery::RecoveryEvent;
+use crate::recovery_event::RecoveryEvent;
 use crate::segment::Segment;
 use crate::stored_batch::ScanError;
 use model::Offset;

@@ -18,8 +18,6 @@
 //! Offset, time and transaction index of a checked segment are written anew. A damaged index, snapshot
 //! or epoch file never stops a log from opening; it is rebuilt and reported as a [`RecoveryEvent`].
 
-mod event;
-mod fuzz;
 mod known;
 mod listing;
 mod old_format;
@@ -35,14 +33,12 @@ use crate::disk::{Disk, OpenMode};
 use crate::error::{Context, StorageError};
 use crate::file_name::{FileKind, FileName, FileState, PartitionFiles};
 use crate::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
-use crate::log::LogOpening;
+use crate::log_opening::LogOpening;
 use crate::producer_snapshots::{producer_state_at, write_snapshot};
 use crate::producer_state::ProducerState;
+use crate::recovery_event::RecoveryEvent;
 use crate::segment::{Segment, SegmentReadError};
 use crate::stored_batch::{ScanError, StoredBatches};
-
-pub use event::RecoveryEvent;
-pub use fuzz::{fuzz_indexes, fuzz_segment_recovery};
 
 const EPOCHS_LENGTH_MAX: u64 = 1 << 26;
 

@@ -23,7 +23,7 @@ use crate::atomic_file::{replace_file, replace_file_with};
 use crate::disk::{Disk, DiskFile, OpenMode, RealDisk};
 use crate::error::{Context, StorageError};
 use crate::file_name::{FileKind, FileName};
-use crate::log::IdleLog;
+use crate::idle_log::IdleLog;
 use crate::partition_metadata::PARTITION_METADATA;
 use crate::text_file::{TextWriter, for_each_line};
 

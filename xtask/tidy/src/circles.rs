@@ -5,9 +5,6 @@ use super::source::Source;
 use super::uses::paths;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Folders whose files do name each other in circles.
-const KNOWN: [&str; 2] = ["crates/replication/src", "crates/storage/src"];
-
 /// How often a name is followed that one file shows of another.
 const SHOWN_MAX: usize = 8;
 
@@ -20,30 +17,15 @@ type Names<'s> = BTreeMap<&'s str, BTreeSet<&'s str>>;
 /// Reports each file that names itself by others of its folder. The `mod.rs` of a folder, or `lib.rs`, is above all of
 /// them: it holds what they share.
 pub(super) fn check(sources: &[Source], findings: &mut Vec<String>) {
-    check_but(&KNOWN, sources, findings);
-}
-
-fn check_but(known: &[&str], sources: &[Source], findings: &mut Vec<String>) {
-    let folders = folders(sources);
-    let mut round = BTreeSet::new();
-    for (folder, names) in &folders {
-        let folder = folder.join("/");
+    for (folder, names) in &folders(sources) {
         for circle in circles(names) {
             let files: Vec<&str> = circle.into_iter().collect();
-            if !known.contains(&&*folder) {
-                findings.push(format!(
-                    "{folder}: {} name each other in a circle: move what both need into a file below them",
-                    files.join(", ")
-                ));
-            }
-            round.insert(folder.clone());
+            findings.push(format!(
+                "{}: {} name each other in a circle: move what both need into a file below them",
+                folder.join("/"),
+                files.join(", ")
+            ));
         }
-    }
-    for folder in known.iter().filter(|folder| !round.contains(**folder)) {
-        findings.push(format!(
-            "{folder}: no files name each other in a circle any more: strike it from the list in {}",
-            file!()
-        ));
     }
 }
 
@@ -170,16 +152,12 @@ mod tests {
 
     const HOUSE: &str = "crates/a/src/";
 
-    fn found(known: &[&str], files: &[(&str, &str)]) -> Vec<String> {
+    fn count(files: &[(&str, &str)]) -> usize {
         let files = files.iter();
         let sources = files.map(|(name, text)| Source::of(&format!("{HOUSE}{name}"), text));
         let mut findings = Vec::new();
-        check_but(known, &sources.collect::<Vec<_>>(), &mut findings);
-        findings
-    }
-
-    fn count(files: &[(&str, &str)]) -> usize {
-        found(&[], files).len()
+        check(&sources.collect::<Vec<_>>(), &mut findings);
+        findings.len()
     }
 
     #[test]
@@ -243,20 +221,5 @@ mod tests {
         let e_shown = ("a/c.rs", "pub use d::D;\npub use e::C;");
         assert_eq!(count(&[root, d, e, e_shown, ("a.rs", "mod c;")]), 1);
         assert_eq!(count(&[b, ("bin/a.rs", "use crate::b::B;")]), 0);
-    }
-
-    #[test]
-    fn a_known_circle_is_passed_over_until_it_is_open() {
-        let (a, b) = (
-            ("logs/a.rs", "use super::b::B;"),
-            ("logs/b.rs", "use super::a::A;"),
-        );
-        let known = ["crates/a/src/logs"];
-        assert_eq!(found(&known, &[a, b]), [""; 0]);
-        let strike = found(&known, &[a, ("logs/b.rs", "")]);
-        assert!(
-            strike.len() == 1 && strike[0].contains("strike it"),
-            "{strike:?}"
-        );
     }
 }

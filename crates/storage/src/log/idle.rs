@@ -15,11 +15,13 @@ use std::path::Path;
 use model::{LeaderEpoch, Offset};
 
 use super::flush::Unsynced;
-use super::{Log, LogOpening, LogState, OpenedLog};
+use super::{Log, LogState, OpenedLog};
 use crate::config::LogConfig;
 use crate::disk::Disk;
 use crate::error::StorageError;
+use crate::idle_log::IdleLog;
 use crate::leader_epochs::LeaderEpochs;
+use crate::log_opening::LogOpening;
 use crate::recovery::OpenError;
 use crate::retention::{RetentionLog, deletable_segments};
 use crate::segment::Segment;
@@ -27,37 +29,6 @@ use crate::segment::Segment;
 /// How long a producer may send again what it has not heard of: librdkafka gives up after `message.timeout.ms`,
 /// five minutes by default, and Java's producer after two.
 const RETRIES_MS: i64 = 5 * 60_000;
-
-/// What is kept of a log that nobody uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct IdleLog {
-    /// Offset of the first record that readers may see.
-    pub log_start_offset: Offset,
-    /// Offset of the next record.
-    pub log_end_offset: Offset,
-    /// What the log directory's checkpoint is to say.
-    pub recovery_point: Offset,
-    /// Records below are durable; above the recovery point where the indexes of what was flushed
-    /// last are not.
-    pub flushed_end_offset: Offset,
-    /// Base offset of the active segment.
-    pub(crate) active_base_offset: Offset,
-    /// Size of all log files.
-    pub size_bytes: u64,
-    /// Largest timestamp of the first segment.
-    pub(crate) oldest_timestamp_ms: i64,
-    /// Size of the first segment's log file.
-    pub(crate) first_segment_bytes: u32,
-    /// How many segments there are.
-    pub segment_count: u32,
-    /// How many transactions have been verified: proofs of before are none afterwards.
-    pub(crate) verification_count: u64,
-    /// Whether all of it is durable, the indexes of the active segment with it.
-    pub is_synced: bool,
-    /// [`OpenFiles::failed_sync_count`](crate::OpenFiles::failed_sync_count) when it was durable or
-    /// opened. After another failed sync only one of its own makes it durable.
-    pub(crate) answered_syncs: u32,
-}
 
 impl<D: Disk> Log<D> {
     /// What is kept when this log is dropped; `None` for one that is in use, or has something to

@@ -7,7 +7,7 @@ use super::{OpenError, Recovery};
 use crate::disk::Disk;
 use crate::error::StorageError;
 use crate::file_name::{FileKind, FileName};
-use crate::log::IdleLog;
+use crate::idle_log::IdleLog;
 use crate::segment::{Segment, SegmentReadError};
 use crate::stored_batch::ScanError;
 use model::Offset;

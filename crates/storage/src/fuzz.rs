@@ -6,7 +6,8 @@ use std::path::Path;
 use record::{BatchBuilder, BatchHeader, Compression};
 
 use crate::disk::{Disk, DiskFile, OpenMode};
-use crate::log::{AppendOptions, Log, LogOpening};
+use crate::log::{AppendOptions, Log};
+use crate::log_opening::LogOpening;
 use crate::recovery::OpenError;
 use crate::sim::SimDisk;
 
