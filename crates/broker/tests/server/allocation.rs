@@ -105,11 +105,12 @@ fn check_steady_load() {
     ];
     for (load, frames) in loads {
         let count = allocations(&mut stream, &frames);
-        // A fetch, which may wait, leaves the large buffer for a small one.
+        // A fetch, which may wait, leaves the large buffer for a small one. Half of an allocation is what the
+        // server's own tasks may take meanwhile on a busy machine: one more for each request is twice that.
         let max = if load.starts_with("session") {
-            1.1
+            1.5
         } else {
-            0.1
+            0.5
         };
         assert!(count < max, "{load}: {count} allocations per request");
     }
