@@ -94,7 +94,7 @@ impl Connection {
         self.queue.closed().await;
     }
 
-    /// The deadline of a request from now, as [`Options::request_timeout_ms`] says.
+    /// The deadline of a request from now, as [`request_timeout_ms`](crate::Options::request_timeout_ms) says.
     pub fn request_deadline(&self) -> Deadline {
         let shared = &self.shared;
         Deadline::after_ms(shared.request_timeout_ms, shared.request_timeout_name)

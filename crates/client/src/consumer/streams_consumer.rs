@@ -32,7 +32,7 @@ impl Consumer {
     }
 
     /// Asks all members of its streams group to end: each hears
-    /// [`StreamsStatusCode::ShutdownApplication`], this one too.
+    /// [`ShutdownApplication`](super::streams_group::StreamsStatusCode::ShutdownApplication), this one too.
     pub fn shut_down_application(&mut self) {
         if let Some(member) = self.shared.state.lock().membership.as_mut() {
             member.shut_down_application();
