@@ -252,7 +252,9 @@ impl World {
                 if ends.len() != 1
                     || views.len() != partition.replicas.len()
                     || views.iter().any(|view| {
-                        view.high_watermark != view.log_end_offset
+                        // Brokers may not have heard yet who leads.
+                        view.is_leader != (view.broker == partition.leader)
+                            || view.high_watermark != view.log_end_offset
                             || view.is_leader && view.last_stable_offset != view.log_end_offset
                     })
                 {
