@@ -60,35 +60,26 @@ pub struct Seed(
     pub Option<u64>,
 );
 
-/// No key sets what is code.
-impl Settings for Connector {
-    fn keys() -> Vec<&'static str> {
-        Vec::new()
-    }
+/// What is code, or what only tests want: no key sets it.
+macro_rules! without_keys {
+    ($($type:ty),*) => {$(
+        impl Settings for $type {
+            fn keys() -> Vec<&'static str> {
+                Vec::new()
+            }
 
-    fn assign(&mut self, _: &str, _: &str) -> Option<Result<(), Error>> {
-        None
-    }
+            fn assign(&mut self, _: &str, _: &str) -> Option<Result<(), Error>> {
+                None
+            }
 
-    fn text_of(&self, _: &str) -> Option<String> {
-        None
-    }
+            fn text_of(&self, _: &str) -> Option<String> {
+                None
+            }
+        }
+    )*};
 }
 
-/// No key sets what only tests want.
-impl Settings for Seed {
-    fn keys() -> Vec<&'static str> {
-        Vec::new()
-    }
-
-    fn assign(&mut self, _: &str, _: &str) -> Option<Result<(), Error>> {
-        None
-    }
-
-    fn text_of(&self, _: &str) -> Option<String> {
-        None
-    }
-}
+without_keys!(Connector, Seed);
 
 settings! {
     /// What producers, consumers and admins have in common.

@@ -200,7 +200,9 @@ impl<D: Disk> Compaction<D> {
 
     /// How many records the dirty part can hold at most, which is what a map needs room for.
     pub fn dirty_record_count_max(&self) -> u64 {
-        let count = self.first_uncleanable_offset - self.first_dirty_offset;
+        // A checkpoint on the disk may say anything.
+        let (first_dirty, end) = (self.first_dirty_offset.0, self.first_uncleanable_offset.0);
+        let count = end.saturating_sub(first_dirty);
         count.max(0).unsigned_abs()
     }
 

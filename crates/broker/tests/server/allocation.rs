@@ -10,8 +10,9 @@ use testkit::{Client, TestServer, batch, fetch_topic, idempotent_batch};
 use trials::alone;
 use wire::messages::{FetchRequest, FetchResponse};
 
-const ROUNDS: usize = 250;
-const RUNS: usize = 4;
+/// Short runs, and many: on a busy machine too one of them is over before a task of the server's own is due.
+const ROUNDS: usize = 50;
+const RUNS: usize = 20;
 const FETCH_VERSION: i16 = 12;
 
 /// Sends frames one after the other, each after the answer to the one before; returns what the
@@ -105,12 +106,11 @@ fn check_steady_load() {
     ];
     for (load, frames) in loads {
         let count = allocations(&mut stream, &frames);
-        // A fetch, which may wait, leaves the large buffer for a small one. Half of an allocation is what the
-        // server's own tasks may take meanwhile on a busy machine: one more for each request is twice that.
+        // A fetch, which may wait, leaves the large buffer for a small one.
         let max = if load.starts_with("session") {
-            1.5
+            1.1
         } else {
-            0.5
+            0.1
         };
         assert!(count < max, "{load}: {count} allocations per request");
     }

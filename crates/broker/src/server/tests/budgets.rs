@@ -430,17 +430,7 @@ fn who_has_waited_for_a_coordinator_looks_for_room_again() {
 fn who_has_waited_for_the_controller_looks_for_room_again() {
     let directory = trials::directory();
     let running = Running::start(&[directory.path()]);
-    let (go_on, told) = mpsc::channel::<()>();
-    let (is_busy, busy) = mpsc::channel();
-    let controller = running.broker().controller.clone();
-    running.runtime.spawn(async move {
-        let hold = controller.run(move |_| {
-            is_busy.send(()).expect("the test listens");
-            let _ = told.recv();
-        });
-        hold.await
-    });
-    busy.recv().expect("the controller takes the job");
+    let go_on = hold_controller(&running);
     let mut client = running.connect();
     let topic = wire::messages::metadata_request::MetadataRequestTopic {
         name: Some("topic"),

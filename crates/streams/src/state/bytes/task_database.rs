@@ -115,6 +115,7 @@ impl TaskDatabase {
 
     /// Deletes a keyspace with its rows.
     pub(crate) fn remove(&self, keyspace: Keyspace) -> Result<(), StoreFault> {
+        self.sync_notes()?;
         guarded(|| self.database.delete_keyspace(keyspace))
     }
 
@@ -162,7 +163,8 @@ impl TaskDatabase {
         self.hand_over()
     }
 
-    /// Before a table is written. Tables that fjall makes itself come after the journal.
+    /// Before a table is written or a keyspace is deleted, which the disk has at once. Tables that fjall makes itself
+    /// come after the journal.
     pub(crate) fn sync_notes(&self) -> Result<(), StoreFault> {
         match self.has_unsynced_notes.load(Ordering::Relaxed) {
             true => self.sync(),

@@ -360,6 +360,27 @@ fn a_store_that_was_opened_again_is_never_found_closed_with_what_was_put_since()
     assert!(built.store.borrow().was_left_open());
 }
 
+/// Rows that have expired go from the disk with their keyspace, at once.
+#[test]
+fn that_a_store_is_open_is_on_the_disk_before_a_keyspace_goes() {
+    let world = World::new(0);
+    let (store, life) = world.build::<Store>(&builder());
+    life.borrow_mut().close().expect("closed");
+    drop((store, life));
+    let mut world = world.killed(0);
+    let (store, _life) = world.build::<Store>(&builder());
+    let put = store
+        .borrow_mut()
+        .put(&mut world.context, &"k".to_owned(), Some(&1));
+    put.expect("put");
+    let database = world.storage.database().expect("open");
+    let database = database.expect("a database");
+    assert!(database.synced().is_empty(), "nothing had to be synced yet");
+    let keyspace = database.keyspace("expired").expect("made");
+    database.remove(keyspace).expect("removed");
+    assert!(!database.synced().is_empty());
+}
+
 /// A process is ended when it has deleted a session, and not yet what the index says of it.
 #[test]
 fn an_index_may_tell_of_sessions_that_are_gone() {
