@@ -106,9 +106,9 @@ pub struct ReplicaFetcher<R> {
     useful_count: u32,
     /// Slots of which the next request may have to say something.
     listed: Vec<u32>,
-    /// The slots of the last request, and how many in a row are of one topic.
+    /// The slots of the last request, and where among them each topic begins; at last, where they end.
     sent: Vec<u32>,
-    groups: Vec<u32>,
+    sent_topics: Vec<u32>,
     forgotten: Vec<u32>,
     /// Those of the forgotten that come back with the next request.
     returning: Vec<u32>,
@@ -155,7 +155,7 @@ impl<R> ReplicaFetcher<R> {
             useful_count: 0,
             listed: Vec::new(),
             sent: Vec::new(),
-            groups: Vec::new(),
+            sent_topics: Vec::new(),
             forgotten: Vec::new(),
             returning: Vec::new(),
             asking: Vec::new(),
@@ -325,7 +325,7 @@ impl<R> ReplicaFetcher<R> {
             max_wait_ms: self.max_wait_ms(now),
             session: self.session.id_and_epoch(),
             partitions: &self.partitions,
-            sent: (&self.sent, &self.groups),
+            sent: (&self.sent, &self.sent_topics),
             forgotten: &self.forgotten,
         };
         message.write(writer, out);
@@ -416,11 +416,14 @@ impl<R> ReplicaFetcher<R> {
             .sent
             .partition_point(|slot| Some(key_of(slot)) <= served_last);
         self.sent.rotate_left(served);
-        let topic_of = |slot: &u32| partitions[*slot as usize].topic_id;
-        let groups = self
-            .sent
-            .chunk_by(|one, next| topic_of(one) == topic_of(next));
-        self.groups.extend(groups.map(|group| group.len() as u32));
+        let mut topic_id = None;
+        for (at, slot) in (0..).zip(&self.sent) {
+            let other = Some(partitions[*slot as usize].topic_id);
+            if std::mem::replace(&mut topic_id, other) != other {
+                self.sent_topics.push(at);
+            }
+        }
+        self.sent_topics.push(self.sent.len() as u32);
         self.in_session_count = self.sent.len();
     }
 
@@ -428,9 +431,9 @@ impl<R> ReplicaFetcher<R> {
     fn choose_changed(&mut self) {
         self.begin_choice();
         let mut listed = std::mem::take(&mut self.listed);
+        let mut topics = std::mem::take(&mut self.sent_topics);
+        let (mut topic_id, mut sent_count) = (Uuid::ZERO, 0);
         // Those that are sent move to the front.
-        let mut sent_count = 0;
-        let (mut topic_id, mut count) = (Uuid::ZERO, 0);
         for at in 0..listed.len() {
             let slot = listed[at];
             let is_fetched = self.is_fetched(slot);
@@ -445,20 +448,16 @@ impl<R> ReplicaFetcher<R> {
                 continue;
             }
             self.in_session_count += usize::from(before == InSession::Absent);
-            if topic_id != partition.topic_id {
-                if count > 0 {
-                    self.groups.push(count);
-                }
-                (topic_id, count) = (partition.topic_id, 0);
+            if topic_id != partition.topic_id || sent_count == 0 {
+                topic_id = partition.topic_id;
+                topics.push(sent_count);
             }
-            count += 1;
-            listed[sent_count] = slot;
+            listed[sent_count as usize] = slot;
             sent_count += 1;
         }
-        listed.truncate(sent_count);
-        if count > 0 {
-            self.groups.push(count);
-        }
+        listed.truncate(sent_count as usize);
+        topics.push(sent_count);
+        self.sent_topics = topics;
         // What is listed from here on is for the request after.
         std::mem::swap(&mut self.sent, &mut listed);
         self.listed = listed;
@@ -500,7 +499,7 @@ impl<R> ReplicaFetcher<R> {
 
     fn begin_choice(&mut self) {
         self.sent.clear();
-        self.groups.clear();
+        self.sent_topics.clear();
         self.forgotten.clear();
         self.returning.clear();
     }

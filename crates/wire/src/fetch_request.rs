@@ -177,7 +177,7 @@ impl FetchRequestWriter {
 }
 
 /// So many are appended with one look for room. Their bytes are zeroed first, which the nearest cache has to hold.
-const APPENDED_COUNT: usize = 64;
+const APPENDED_COUNT: usize = 16;
 
 /// Appends what takes as many bytes for each.
 #[inline]

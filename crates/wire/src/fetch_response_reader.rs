@@ -14,8 +14,9 @@ use model::{
 
 /// From this version on topics are named by id.
 const IDS_SINCE: i16 = 13;
-/// A partition's bytes up to the length of its records, where there are no aborted transactions.
-const FIXED_BYTES: usize = 35;
+/// The least bytes of a partition: up to the length of its records, where there are no aborted transactions, that
+/// length, and the end. A length of two bytes takes the last of them, too.
+const FIXED_BYTES: usize = 37;
 /// From this version on the response may name where leaders are.
 const ENDPOINTS_SINCE: i16 = 16;
 
@@ -111,7 +112,7 @@ pub fn read_fetch_response<'a, E: From<DecodeError>>(
 fn frequent_topic(bytes: &[u8]) -> Option<(Uuid, usize, &[u8])> {
     let (id, rest) = bytes.split_first_chunk()?;
     match *rest {
-        [length @ 1..0x80, ref rest @ ..] if usize::from(length) <= rest.len() => {
+        [length @ 1..0x80, ref rest @ ..] => {
             Some((Uuid::from_bytes(*id), usize::from(length) - 1, rest))
         }
         _ => None,
@@ -180,23 +181,22 @@ type Split<'a> = (AnsweredPartition<'a>, &'a [u8]);
 /// tagged field. `None` when it has another form or is damaged.
 #[inline]
 fn frequent_partition(bytes: &[u8]) -> Option<Split<'_>> {
-    let (fixed, rest) = bytes.split_first_chunk::<FIXED_BYTES>()?;
+    let fixed = bytes.first_chunk()?;
     // Null, which followers are told, or none.
     if fixed[30] > 1 {
         return None;
     }
-    let (compact_length, rest) = match *rest {
-        [low, ref rest @ ..] if low < 0x80 => (usize::from(low), rest),
-        [low, high, ref rest @ ..] if high < 0x80 => {
-            (usize::from(low & 0x7f) | usize::from(high) << 7, rest)
-        }
+    let (compact_length, start) = match (usize::from(fixed[35]), usize::from(fixed[36])) {
+        (low @ ..0x80, _) => (low, 36),
+        (low, high @ ..0x80) => (low & 0x7f | high << 7, 37),
         _ => return None,
     };
     // Null is as good as nothing.
-    let (records, after) = rest.split_at_checked(compact_length.saturating_sub(1))?;
-    let [0, after @ ..] = after else {
+    let end = start + compact_length.saturating_sub(1);
+    let (0, after) = bytes.get(end..)?.split_first()? else {
         return None;
     };
+    let records = &bytes[start..end];
     let told = AnsweredPartition {
         index: i32::from_be_bytes(field(fixed, 0)),
         error_code: i16::from_be_bytes(field(fixed, 4)),

@@ -79,13 +79,12 @@ impl<R> ReplicaFetcher<R> {
         now: MonotonicTime,
         mut follow: impl FnMut(&Step<'_, '_, R>) -> StepOutcome,
     ) -> bool {
-        for _ in 0..count_max {
-            let Some(AnsweredPartition { slot, at }) = self.answered.get(self.done_count).copied()
-            else {
-                return false;
-            };
-            self.done_count += 1;
-            let is_fetch = self.answer_version.is_some();
+        let is_fetch = self.answer_version.is_some();
+        let start = self.done_count;
+        let end = self.answered.len().min(start.saturating_add(count_max));
+        for number in start..end {
+            let AnsweredPartition { slot, at } = self.answered[number];
+            self.done_count = number + 1;
             let fetched = is_fetch.then(|| records_at(body, at)).flatten();
             let Some((records, high_watermark, log_start_offset)) = fetched else {
                 self.take_rare_step((body, at), slot, now, &mut follow);

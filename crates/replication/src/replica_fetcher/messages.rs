@@ -60,7 +60,7 @@ pub(super) struct FetchMessage<'a> {
     /// The id and the epoch of the session.
     pub(super) session: (i32, i32),
     pub(super) partitions: &'a [Followed],
-    /// The slots that are asked for, and how many of them in a row are of one topic.
+    /// The slots that are asked for, and where among them each topic begins; at last, where they end.
     pub(super) sent: (&'a [u32], &'a [u32]),
     /// The slots that leave the session, those of a topic in a row.
     pub(super) forgotten: &'a [u32],
@@ -69,7 +69,7 @@ pub(super) struct FetchMessage<'a> {
 impl FetchMessage<'_> {
     /// Appends it.
     pub(super) fn write(&self, writer: FetchRequestWriter, out: &mut Vec<u8>) {
-        let (sent, groups) = self.sent;
+        let (sent, topics) = self.sent;
         let head = FetchRequestHead {
             replica_id: self.settings.replica_id,
             replica_epoch: self.settings.replica_epoch,
@@ -78,26 +78,28 @@ impl FetchMessage<'_> {
             max_bytes: self.settings.max_bytes,
             session_id: self.session.0,
             session_epoch: self.session.1,
-            topic_count: groups.len(),
+            topic_count: topics.len() - 1,
         };
         writer.head(&head, out);
         let asked = |slot: &u32| self.asked(*slot);
         let of_one = |slot: &u32| (self.partition(*slot).topic_id, self.asked(*slot));
-        let (mut sent, mut groups) = (sent, groups);
-        while let Some(count) = groups.first() {
-            let ones = groups.iter().position(|count| *count != 1);
-            let ones = ones.unwrap_or(groups.len());
-            if ones > 0 {
-                let (slots, after) = sent.split_at(ones);
-                (sent, groups) = (after, &groups[ones..]);
-                writer.topics_of_one(slots.iter().map(of_one), out);
+        let mut topics = topics;
+        while let [start, end, ..] = *topics {
+            let of_one_count = match topics.len() - 1 {
+                all if all == sent.len() => all,
+                _ => count_of_one(topics),
+            };
+            let slots = &sent[start as usize..];
+            if of_one_count > 0 {
+                writer.topics_of_one(slots[..of_one_count].iter().map(of_one), out);
+                topics = &topics[of_one_count..];
                 continue;
             }
-            let (group, after) = sent.split_at(*count as usize);
-            (sent, groups) = (after, &groups[1..]);
-            writer.topic(self.partition(group[0]).topic_id, group.len(), out);
-            writer.partitions(group.iter().map(asked), out);
+            let slots = &slots[..(end - start) as usize];
+            writer.topic(self.partition(slots[0]).topic_id, slots.len(), out);
+            writer.partitions(slots.iter().map(asked), out);
             writer.end_topic(out);
+            topics = &topics[1..];
         }
         let topic_of = |slot: &u32| self.partition(*slot).topic_id;
         let topics = || {
@@ -131,6 +133,14 @@ impl FetchMessage<'_> {
     fn partition(&self, slot: u32) -> &Followed {
         &self.partitions[slot as usize]
     }
+}
+
+/// How many topics have one partition before the first that has more.
+fn count_of_one(topics: &[u32]) -> usize {
+    let of_one = topics
+        .windows(2)
+        .take_while(|topic| topic[1] - topic[0] == 1);
+    of_one.count()
 }
 
 /// The number of bytes that stands for an answer without records, which says where the logs differ.
