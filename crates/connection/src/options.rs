@@ -30,6 +30,8 @@ pub struct Options {
     pub response_bytes_max: usize,
     /// The most requests that are without an answer at a time.
     pub in_flight_max: usize,
+    /// The longest that an answer can hold the next requests up (KIP-219); a longer time counts as this one.
+    pub hold_max: Duration,
     /// What carries the bytes, and who proves who the caller is.
     pub connector: Connector,
     /// What errors call these settings.

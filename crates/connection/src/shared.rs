@@ -10,9 +10,6 @@ use tokio::time::Instant;
 /// Requests that wait to be written, beside those in flight.
 pub(crate) const QUEUE_LENGTH: usize = 16;
 
-/// The longest that a broker can hold a connection up: more than any of its windows.
-const HOLD_MS_MAX: u64 = 3_600_000;
-
 /// Buffers that are kept for the next requests, and the most that one of them holds.
 const BUFFERS_KEPT: usize = 8;
 const BUFFER_KEPT_BYTES: usize = 256 * 1024;
@@ -27,6 +24,7 @@ pub(crate) struct Shared {
     pub(crate) request_timeout_name: &'static str,
     pub(crate) versions: ServedVersions,
     pub(crate) buffers: Mutex<Vec<Vec<u8>>>,
+    hold_max: Duration,
     /// Until when the broker wants no more requests (KIP-219).
     held_until: Mutex<Option<Instant>>,
     /// Why the connection ended, once it has.
@@ -53,6 +51,7 @@ impl Shared {
             request_timeout_name: options.names.request_timeout,
             versions,
             buffers: Mutex::default(),
+            hold_max: options.hold_max,
             held_until: Mutex::default(),
             ended: Mutex::default(),
         }
@@ -60,7 +59,7 @@ impl Shared {
 
     pub(crate) fn hold_ms(&self, throttle_ms: u64) {
         if throttle_ms > 0 {
-            let until = Instant::now() + Duration::from_millis(throttle_ms.min(HOLD_MS_MAX));
+            let until = Instant::now() + Duration::from_millis(throttle_ms).min(self.hold_max);
             let mut held_until = self.held_until.lock();
             *held_until = Some(held_until.map_or(until, |known| known.max(until)));
         }

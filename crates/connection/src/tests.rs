@@ -42,6 +42,7 @@ pub(crate) fn options() -> Options {
         receive_buffer_bytes: None,
         response_bytes_max: 100_000_000,
         in_flight_max: 64,
+        hold_max: Duration::from_secs(60),
         connector: Connector::default(),
         names: SettingNames {
             addresses: "brokers",

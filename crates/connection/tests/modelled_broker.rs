@@ -68,6 +68,7 @@ fn options(dial: impl Fn() -> Option<io::Result<DuplexStream>> + Send + Sync + '
         receive_buffer_bytes: None,
         response_bytes_max: RESPONSE_BYTES_MAX,
         in_flight_max: 8,
+        hold_max: Duration::from_millis(250),
         connector: Connector {
             transport: Some(Arc::new(Dial(dial))),
             authenticator: None,
@@ -499,6 +500,26 @@ async fn who_is_held_up_for_too_long_hears_it_in_time() {
     assert!(matches!(error, Error::TimedOut { .. }), "{error}");
     let waited_ms = started.elapsed().as_millis();
     assert!((20..=22).contains(&waited_ms), "{waited_ms} ms");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_held_up_for_longer_than_the_settings_say() {
+    let options = meeting(async |mut stream| {
+        while let Some(request) = read_frame(&mut stream).await {
+            let frame = answer(&request, &i32::MAX.to_be_bytes());
+            stream.write_all(&frame).await.expect("takes it");
+        }
+    });
+    let connection = connect(&options).await;
+    let started = Instant::now();
+    for _ in 0..3 {
+        let deadline = Deadline::after_ms(1_000, "request.timeout.ms");
+        let request = connection.request(API, 1);
+        let sent = connection.send(request, deadline).await.expect("is queued");
+        sent.await.expect("is answered");
+    }
+    let waited_ms = started.elapsed().as_millis();
+    assert!((500..=504).contains(&waited_ms), "{waited_ms} ms");
 }
 
 const CALLED: Called<'static> = Called {

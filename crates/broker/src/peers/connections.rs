@@ -219,6 +219,8 @@ impl Shared {
             // One batch may be larger than all that a fetch asks for.
             response_bytes_max: i32::MAX as usize,
             in_flight_max: IN_FLIGHT_MAX,
+            // Nodes do not throttle nodes: one that does is asked again when a request would have failed.
+            hold_max: Duration::from_millis(request_timeout_ms),
             connector: Connector::default(),
             names: SettingNames {
                 addresses: "advertised.listeners",

@@ -14,6 +14,8 @@ use wire::ApiKey;
 
 /// Requests of a connection without an answer; the producer has fewer.
 const IN_FLIGHT_MAX: usize = 64;
+/// The longest that a broker holds a connection up: more than any of its quota windows.
+const HOLD_MAX: Duration = Duration::from_secs(3_600);
 
 /// What connections are to know of `config`.
 pub(super) fn options_of(config: &ClientConfig) -> Options {
@@ -37,6 +39,7 @@ pub(super) fn options_of(config: &ClientConfig) -> Options {
         receive_buffer_bytes: u32::try_from(config.receive_buffer_bytes).ok(),
         response_bytes_max: config.response_bytes_max,
         in_flight_max: IN_FLIGHT_MAX,
+        hold_max: HOLD_MAX,
         #[cfg(not(test))]
         connector: config.connector.clone(),
         #[cfg(test)]
