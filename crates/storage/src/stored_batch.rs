@@ -69,6 +69,11 @@ impl StoredBatch {
         self.position + self.size_bytes as u64
     }
 
+    /// Whether it ends at or above its start, with an offset left for what comes after it.
+    pub(crate) const fn has_offsets(&self) -> bool {
+        self.base_offset.0 <= self.last_offset.0 && self.last_offset.0 < i64::MAX
+    }
+
     /// Sequence number of the last record, for a batch that has a base sequence.
     pub(crate) const fn last_sequence(&self) -> i32 {
         let delta = self.last_offset.0.wrapping_sub(self.base_offset.0) as i32;

@@ -103,7 +103,7 @@ pub enum AppendError {
     /// There is no whole batch to append.
     #[error("there is no batch")]
     Empty,
-    /// A batch ends before it starts.
+    /// A batch ends before it starts, or leaves no offset for what comes after it.
     #[error("the batch has no offsets")]
     InvalidOffsets,
     /// A batch is larger than the topic allows.
@@ -258,7 +258,7 @@ impl<D: Disk> Log<D> {
         let append_time_ms = stamps_time.then_some(options.now_ms);
         batch.stamp(self.log_end_offset, options.leader_epoch, append_time_ms);
         let stored = StoredBatch::of(batch.header(), 0);
-        if stored.last_offset < stored.base_offset {
+        if !stored.has_offsets() {
             return Err(AppendError::InvalidOffsets);
         }
         let rules = AppendRules {
@@ -325,7 +325,7 @@ impl<D: Disk> Log<D> {
                     expected: next_offset,
                 });
             }
-            if stored.last_offset < base_offset {
+            if !stored.has_offsets() {
                 return Err(AppendError::InvalidOffsets);
             }
             let marker = transaction_marker(&batch);

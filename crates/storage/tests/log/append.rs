@@ -48,6 +48,22 @@ fn a_batch_without_offsets_is_refused() {
 }
 
 #[test]
+fn a_log_does_not_end_beyond_the_last_offset() {
+    let (_, mut log) = new_log();
+    log.restart_at(Offset(i64::MAX - 1), 0).unwrap();
+    let refused = append(&mut log, batch(1, &["a", "b"]));
+    assert!(matches!(refused, Err(AppendError::InvalidOffsets)));
+    let replicated = stamped(i64::MAX - 1, 1, &["a", "b"]);
+    let refused = log.append_as_follower(&replicated, LeaderEpoch(1), 0);
+    assert!(matches!(refused, Err(AppendError::InvalidOffsets)));
+    append(&mut log, batch(1, &["a"])).unwrap();
+    assert_eq!(log.log_end_offset(), Offset(i64::MAX));
+    let refused = append(&mut log, batch(1, &["b"]));
+    assert!(matches!(refused, Err(AppendError::InvalidOffsets)));
+    assert_eq!(log.log_end_offset(), Offset(i64::MAX));
+}
+
+#[test]
 fn sizes_are_limited() {
     let (_, mut log) = configured(|config| config.max_message_bytes = 200);
     let long = "x".repeat(200);
