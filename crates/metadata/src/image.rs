@@ -85,6 +85,20 @@ pub enum ReplayError {
         /// The topic's id.
         topic_id: Uuid,
     },
+    /// Nothing can be called so in a log directory, or only the metadata log is.
+    #[error("a topic cannot have the name `{name}`")]
+    TopicName {
+        /// The topic's name.
+        name: String,
+    },
+    /// The index of a partition is negative.
+    #[error("topic with id {topic_id} cannot have a partition {partition_id}")]
+    PartitionIndex {
+        /// The topic's id.
+        topic_id: Uuid,
+        /// The partition's index.
+        partition_id: i32,
+    },
     /// There is no topic of this id.
     #[error("there is no topic with id {topic_id}")]
     NoSuchTopic {
@@ -144,6 +158,14 @@ pub enum ReplayError {
     /// Transactions are not replayed one record at a time.
     #[error("a metadata transaction begins or ends where none can")]
     Transaction,
+}
+
+/// Whether a topic's logs can have this name among the files of a node. No controller gives another one; its length is
+/// for the file system to judge.
+fn can_be_called(name: &str) -> bool {
+    let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    let is_reserved = ["", ".", "..", "__cluster_metadata"].contains(&name);
+    !is_reserved && name.bytes().all(is_legal)
 }
 
 impl MetadataImage {
@@ -228,6 +250,9 @@ impl MetadataImage {
     fn replay_topic(&mut self, record: &MetadataRecord) -> Result<(), ReplayError> {
         match record {
             MetadataRecord::Topic { name, topic_id } => {
+                if !can_be_called(name) {
+                    return Err(ReplayError::TopicName { name: name.clone() });
+                }
                 if !self.topics.create(name, *topic_id) {
                     return Err(ReplayError::TopicExists {
                         name: name.clone(),
@@ -264,6 +289,12 @@ impl MetadataImage {
         partition_id: i32,
         partition: Partition,
     ) -> Result<(), ReplayError> {
+        if partition_id < 0 {
+            return Err(ReplayError::PartitionIndex {
+                topic_id,
+                partition_id,
+            });
+        }
         if partition.directories.len() != partition.replicas.len() {
             return Err(ReplayError::DirectoryCount {
                 topic_id,

@@ -373,6 +373,26 @@ fn a_removed_topic_takes_its_configuration_along() {
 }
 
 #[test]
+fn what_no_log_directory_can_have_is_refused() {
+    check(
+        "topic a 10
+         topic ../a 11
+         topic .. 12
+         topic __cluster_metadata 13
+         partition 10 -1 replicas=1 directories=7
+         partition 10 0 replicas=1 directories=7",
+        expect![[r#"
+            topic a
+              0: leader=-1 epoch=0 change=0 replicas=[1] isr=[] directories=[7]
+            topic ../a 11: a topic cannot have the name `../a`
+            topic .. 12: a topic cannot have the name `..`
+            topic __cluster_metadata 13: a topic cannot have the name `__cluster_metadata`
+            partition 10 -1 replicas=1 directories=7: topic with id AAAAAAAAAAAAAAAAAAAACg cannot have a partition -1
+        "#]],
+    );
+}
+
+#[test]
 fn a_removed_value_leaves_nothing_behind() {
     check(
         "config a one value=1
