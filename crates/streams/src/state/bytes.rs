@@ -73,6 +73,7 @@ pub enum Direction {
 pub(crate) type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
 /// Every key.
+#[cfg(test)]
 pub(crate) const ALL: Bounds<'static> = (Bound::Unbounded, Bound::Unbounded);
 
 /// Whether no key can be within `bounds`.

@@ -1,7 +1,7 @@
 //! The store of what an outer stream-stream join has not matched yet.
 
 use super::byte_store::{ByteStore, Scan};
-use super::bytes::{ALL, Direction};
+use super::bytes::Direction;
 use super::window_key::damaged;
 use super::{ChangelogRecord, Offsets, StateStore};
 use crate::error::StreamsError;
@@ -50,8 +50,14 @@ pub(crate) struct OuterJoinStore<K, L, R> {
     left: SerdeRef<L>,
     right: SerdeRef<R>,
     bytes: Box<dyn ByteStore>,
+    /// Nothing stands before this place; empty if that is not known. A scan from the first row would pass all rows that
+    /// were deleted on a disk.
+    pub(super) first_place: Vec<u8>,
     scratch: Vec<u8>,
 }
+
+/// Behind the place of every row: a place begins with a time that is not negative.
+const BEHIND_ALL: &[u8] = &[0xff];
 
 impl<K, L, R> fmt::Debug for OuterJoinStore<K, L, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -90,6 +96,7 @@ impl<K, L, R> OuterJoinStore<K, L, R> {
             left: serdes.left,
             right: serdes.right,
             bytes,
+            first_place: Vec::new(),
             scratch: Vec::new(),
         }
     }
@@ -165,6 +172,9 @@ impl<K, L, R> OuterJoinStore<K, L, R> {
             }
             None => write_list([Some(element.as_slice())]),
         };
+        if place < self.first_place {
+            self.first_place.clone_from(&place);
+        }
         self.bytes.put(context, &place, Some(&list))
     }
 
@@ -217,10 +227,11 @@ impl<K, L, R> OuterJoinStore<K, L, R> {
         &mut self,
         place: Option<&[u8]>,
     ) -> Result<Option<Unmatched<K, L, R>>, StoreFault> {
-        let bounds = match place {
-            Some(place) => (Bound::Excluded(place), Bound::Unbounded),
-            None => ALL,
+        let from = match place {
+            Some(place) => Bound::Excluded(place),
+            None => Bound::Included(self.first_place.as_slice()),
         };
+        let bounds = (from, Bound::Unbounded);
         let scan = Scan {
             bounds,
             times_ms: (0, i64::MAX),
@@ -228,10 +239,14 @@ impl<K, L, R> OuterJoinStore<K, L, R> {
             time_first: false,
             shows_expired: false,
         };
-        let Some(row) = self.bytes.scan(&scan)?.next() else {
+        let row = self.bytes.scan(&scan)?.next().transpose()?;
+        if place.is_none() {
+            let first_place = row.as_ref().map_or(BEHIND_ALL, |(place, _)| place);
+            self.first_place = first_place.to_vec();
+        }
+        let Some((place, list)) = row else {
             return Ok(None);
         };
-        let (place, list) = row?;
         let stored = OuterJoinKey::read(&place).map_err(damaged)?;
         let elements = read_list(&list, None).map_err(damaged)?;
         let headers = &Headers::EMPTY;
@@ -279,6 +294,7 @@ impl<K, L, R> StateStore for OuterJoinStore<K, L, R> {
     }
 
     fn restore(&mut self, records: &[ChangelogRecord]) -> Result<(), StreamsError> {
+        self.first_place.clear();
         let restored = records
             .iter()
             .try_for_each(|record| self.bytes.restore(record));

@@ -412,3 +412,41 @@ fn an_outer_join_store_keeps_lists_by_time_side_and_key() {
         life.borrow_mut().close().expect("closed");
     }
 }
+
+/// Rows that were deleted are passed by a scan that begins before them, on a disk at some cost.
+#[test]
+fn an_outer_join_store_is_looked_through_from_its_first_entry() {
+    let mut world = World::new(0);
+    let (store, life) = world.build::<Outer>(&outer(StoreType::Persistent));
+    let mut times = |added: &[i64], removed: bool| {
+        let mut store = store.borrow_mut();
+        for time_ms in added {
+            let (key, value) = ("k".to_owned(), LeftOrRight::Left(String::new()));
+            let added = store.add(&mut world.context, &key, *time_ms, &value);
+            added.expect("added");
+        }
+        let first = store.next_after(None).expect("read");
+        if let Some(first) = first.as_ref().filter(|_| removed) {
+            let removed = store.remove_entry(&mut world.context, &first.place);
+            removed.expect("removed");
+        }
+        let begins_at = first.as_ref().map(|first| first.place.clone());
+        assert_eq!(
+            Some(&store.first_place),
+            begins_at.as_ref().or(Some(&vec![0xff]))
+        );
+        first.map(|first| first.timestamp_ms)
+    };
+    assert_eq!(times(&[20, 10, 30], true), Some(10));
+    assert_eq!(times(&[], true), Some(20));
+    assert_eq!(times(&[5], true), Some(5));
+    assert_eq!(times(&[], true), Some(30));
+    assert_eq!(times(&[], false), None);
+    assert_eq!(times(&[7], false), Some(7));
+    let logged = restored(&world.drain());
+    let restored = life.borrow_mut().restore(&logged[5..6]);
+    restored.expect("restored");
+    let first = store.borrow_mut().next_after(None).expect("read");
+    assert_eq!(first.map(|first| first.timestamp_ms), Some(5));
+    life.borrow_mut().close().expect("closed");
+}
