@@ -75,8 +75,8 @@ pub use store_builders::{
 };
 pub use stores::Stores;
 pub use suppliers::{
-    DslStoreFormat, KeyValueSupplier, SessionSupplier, StoreType, TimeFirst, VersionedSupplier,
-    WindowSupplier,
+    DslStoreFormat, KeyValueSupplier, SessionSupplier, StoreSupplier, StoreType, TimeFirst,
+    VersionedSupplier, WindowSupplier,
 };
 pub use versioned::{VersionedKeyValueStore, VersionedRecord};
 pub use versioned_rows::VersionedPut;

@@ -5,17 +5,13 @@ mod session;
 mod sliding;
 mod windowed;
 
-use super::stored_values::stored_values;
-use super::table_output::TableOutput;
-use super::table_view::{TableGetter, TableSwitches, TableView, ValueGetter};
+use super::table::{KeptStore, KeptTable};
+use super::table_view::{TableGetter, TableView};
 use crate::error::Failure;
 use crate::processor::{Node, NodeLife, TaskContext};
 use crate::record::{Change, Data, Record};
 use crate::serde::SerdeRef;
-use crate::state::{KeyValueStore, Timestamped};
 use crate::topology::NodeFactory;
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::Arc;
 
 pub(crate) use session::{Merger, SessionAggregate, SessionView};
@@ -83,23 +79,18 @@ impl<K, V, A: Clone> Aggregation<K, V, A> {
 
 /// An aggregation by key, without windows, as the graph describes it.
 pub(crate) struct StreamAggregate<K, V, A> {
-    pub(crate) store: Arc<str>,
+    pub(crate) store: KeptStore,
     pub(crate) key_serde: SerdeRef<K>,
     pub(crate) value_serde: SerdeRef<V>,
     pub(crate) aggregate_serde: SerdeRef<A>,
-    pub(crate) switches: Arc<TableSwitches>,
     pub(crate) aggregation: Aggregation<K, V, A>,
 }
 
 impl<K: Data, V: Data, A: Data> StreamAggregate<K, V, A> {
     pub(crate) fn factory(self) -> NodeFactory {
         Arc::new(move |instantiation| {
-            let store = instantiation.store::<KeyValueStore<K, A>>(&self.store)?;
-            let outputs = instantiation.outputs::<K, Change<A>>()?;
-            let output = TableOutput::new(&store, outputs, self.switches.sends_old_values());
             Ok(instantiation.node::<K, V>(AggregateNode {
-                store,
-                output,
+                table: self.store.table(instantiation)?,
                 key_serde: Arc::clone(&self.key_serde),
                 value_serde: Arc::clone(&self.value_serde),
                 aggregate_serde: Arc::clone(&self.aggregate_serde),
@@ -110,8 +101,7 @@ impl<K: Data, V: Data, A: Data> StreamAggregate<K, V, A> {
 }
 
 struct AggregateNode<K: Data, V, A: Data> {
-    store: Rc<RefCell<KeyValueStore<K, A>>>,
-    output: TableOutput<KeyValueStore<K, A>>,
+    table: KeptTable<K, A>,
     key_serde: SerdeRef<K>,
     value_serde: SerdeRef<V>,
     aggregate_serde: SerdeRef<A>,
@@ -120,7 +110,7 @@ struct AggregateNode<K: Data, V, A: Data> {
 
 impl<K: Data, V: Data, A: Data> NodeLife for AggregateNode<K, V, A> {
     fn flush(&mut self, context: &mut TaskContext) -> Result<(), Failure> {
-        self.output.flush(context)
+        self.table.flush(context)
     }
 }
 
@@ -136,59 +126,41 @@ impl<K: Data, V: Data, A: Data> Node<K, V> for AggregateNode<K, V, A> {
             context.drop_record();
             return Ok(());
         }
-        let stored = self.store.borrow_mut().get_as::<Timestamped>(&key)?;
+        let stored = self.table.stored(&key)?;
         let timestamp_ms = stored
             .as_ref()
             .map_or(timestamp_ms, |stored| timestamp_ms.max(stored.timestamp_ms));
         let before = stored.map(|stored| stored.value);
-        let old = match self.output.sends_old_values() {
+        let old = match self.table.sends_old_values() {
             true => self.aggregation.old_value(before.as_ref()),
             false => None,
         };
         let aggregate = self.aggregation.next(&key, value, before)?;
         let new = (!self.aggregate_serde.is_null(&aggregate)).then_some(aggregate);
-        self.store
-            .borrow_mut()
-            .put_timestamped(context, &key, new.as_ref(), timestamp_ms)?;
         let record = Record {
             key,
             value: Change::new(new, old),
             timestamp_ms,
             headers,
         };
-        self.output.changed(context, record)
+        self.table.change(context, record)
     }
 }
 
 /// A table that its node keeps in a store of keys and values.
-pub(crate) struct StoreView {
-    store: Arc<str>,
-    switches: Arc<TableSwitches>,
-}
-
-impl StoreView {
-    pub(crate) fn key_value(store: &Arc<str>, switches: Arc<TableSwitches>) -> Self {
-        Self {
-            store: Arc::clone(store),
-            switches,
-        }
-    }
-}
+pub(crate) struct StoreView(pub(crate) KeptStore);
 
 impl<K: Data, V: Data> TableView<K, V> for StoreView {
     fn send_old_values(&self, _: bool) -> bool {
-        self.switches.send_old_values();
+        self.0.switches.send_old_values();
         true
     }
 
     fn getter(&self) -> TableGetter<K, V> {
-        let store = Arc::clone(&self.store);
-        TableGetter {
-            stores: vec![Arc::clone(&self.store)],
-            make: Arc::new(move |instantiation| {
-                stored_values(instantiation, &store)
-                    .map(|getter| Box::new(getter) as Box<dyn ValueGetter<K, V>>)
-            }),
-        }
+        self.0.getter()
+    }
+
+    fn is_versioned(&self) -> bool {
+        self.0.is_versioned
     }
 }

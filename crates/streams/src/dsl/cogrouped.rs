@@ -11,9 +11,11 @@ use super::aggregate::{
     StreamAggregate, WindowedAggregate, WindowedView, WindowsOf,
 };
 use super::graph::GraphTraits;
-use super::grouped::Windows;
+use super::grouped::{Repartitioned, Windows};
+use super::materialized::TableOf;
 use super::stores::{MakeStore, key_value_store, session_store, window_store};
 use super::stream::SourceNames;
+use super::table::KeptStore;
 use super::table_view::{TableSwitches, TableView};
 use super::{
     Builder, EmitStrategy, GraphNode, GraphNodeId, KGroupedStream, KTable, Materialized,
@@ -24,6 +26,7 @@ use crate::record::{Change, Data, Record};
 use crate::serde::{DefaultSerde, SerdeRef, Windowed, session_windowed, time_windowed};
 use crate::state::TimeFirst;
 use crate::topology::{NodeFactory, Topology, check_name, stateless_factory};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::rc::Rc;
@@ -59,8 +62,17 @@ impl<K, A> fmt::Debug for CogroupedKStream<K, A> {
     }
 }
 
+/// The repartition of a group; none before the first aggregation, and where none is needed.
+type SharedRepartition = Rc<Cell<Option<Repartitioned>>>;
+
 /// One group, whatever the type of its values.
 trait Member<K, A> {
+    /// That of the group.
+    fn identity(&self) -> *const ();
+
+    /// The repartition that all aggregations have.
+    fn repartition(&self) -> SharedRepartition;
+
     fn repartitioned(&self, store: &Arc<str>) -> (GraphNodeId, SourceNames);
 
     fn factory(&self, kept: &Kept<K, A>) -> NodeFactory;
@@ -77,7 +89,7 @@ struct Kept<K, A> {
 
 /// The spans of time that an aggregate is of.
 enum Spans<K, A> {
-    All,
+    All(KeptStore),
     Windows(Windows),
     Sessions(SessionWindows, Merger<K, A>),
 }
@@ -85,11 +97,20 @@ enum Spans<K, A> {
 struct Group<K, V, A> {
     group: KGroupedStream<K, V>,
     aggregator: AggregateFunction<K, V, A>,
+    repartition: SharedRepartition,
 }
 
 impl<K: Data, V: Data, A: Data> Member<K, A> for Group<K, V, A> {
+    fn identity(&self) -> *const () {
+        self.group.identity()
+    }
+
+    fn repartition(&self) -> SharedRepartition {
+        Rc::clone(&self.repartition)
+    }
+
     fn repartitioned(&self, store: &Arc<str>) -> (GraphNodeId, SourceNames) {
-        self.group.repartitioned(store)
+        self.group.repartitioned_once(store, &self.repartition)
     }
 
     fn factory(&self, kept: &Kept<K, A>) -> NodeFactory {
@@ -104,12 +125,11 @@ impl<K: Data, V: Data, A: Data> Member<K, A> for Group<K, V, A> {
         let aggregate_serde = Arc::clone(&kept.aggregate_serde);
         let switches = Arc::clone(&kept.switches);
         match &kept.spans {
-            Spans::All => StreamAggregate {
-                store,
+            Spans::All(store) => StreamAggregate {
+                store: store.clone(),
                 key_serde,
                 value_serde: Arc::clone(&self.group.value_serde),
                 aggregate_serde,
-                switches,
                 aggregation,
             }
             .factory(),
@@ -165,17 +185,25 @@ impl<K: Data, V: Data> KGroupedStream<K, V> {
 }
 
 impl<K: Data, A: Data> CogroupedKStream<K, A> {
-    /// Another group takes part, by an aggregator of its own.
+    /// Another group takes part, by an aggregator of its own. One that takes part already gets another aggregator.
     #[must_use]
     pub fn cogroup<V: Data>(
         mut self,
         group: &KGroupedStream<K, V>,
         aggregator: impl Fn(&K, &V, A) -> A + Send + Sync + 'static,
     ) -> Self {
-        self.members.push(Rc::new(Group {
+        let identity = group.identity();
+        let mut members = self.members.iter();
+        let index = members.position(|member| member.identity() == identity);
+        let member = Rc::new(Group {
             group: group.clone(),
             aggregator: Arc::new(aggregator),
-        }));
+            repartition: index.map_or_else(Rc::default, |index| self.members[index].repartition()),
+        });
+        match index {
+            Some(index) => self.members[index] = member,
+            None => self.members.push(member),
+        }
         self
     }
 
@@ -196,18 +224,19 @@ impl<K: Data, A: Data> CogroupedKStream<K, A> {
         initializer: impl Fn() -> A + Send + Sync + 'static,
         settings: impl Into<TableSettings<K, A>>,
     ) -> KTable<K, A> {
-        let cogroup = Cogroup::new(self, settings.into());
+        let cogroup = Cogroup::new(self, settings.into(), TableOf::Keys);
         let make_store = key_value_store(
             &cogroup.store,
             &cogroup.materialized,
             &cogroup.key_serde,
             &cogroup.aggregate_serde,
         );
-        let view = StoreView::key_value(&cogroup.store, Arc::clone(&cogroup.switches));
+        let kept = KeptStore::of_table(&cogroup.store, &cogroup.materialized);
+        let view = StoreView(kept.clone());
         let key_serde = Arc::clone(&cogroup.key_serde);
         cogroup.table(
             Arc::new(initializer),
-            Spans::All,
+            Spans::All(kept),
             make_store,
             (key_serde, Rc::new(view)),
         )
@@ -291,7 +320,7 @@ impl<K: Data, A: Data> TimeWindowedCogroupedKStream<K, A> {
         initializer: impl Fn() -> A + Send + Sync + 'static,
         settings: impl Into<TableSettings<K, A>>,
     ) -> KTable<Windowed<K>, A> {
-        let cogroup = Cogroup::new(&self.cogrouped, settings.into());
+        let cogroup = Cogroup::new(&self.cogrouped, settings.into(), TableOf::Windows);
         let windows = self.windows;
         let retention_ms = cogroup.materialized.retention_ms;
         let builder = cogroup.builder.clone();
@@ -352,7 +381,7 @@ impl<K: Data, A: Data> SessionWindowedCogroupedKStream<K, A> {
         merger: impl Fn(&K, A, A) -> A + Send + Sync + 'static,
         settings: impl Into<TableSettings<K, A>>,
     ) -> KTable<Windowed<K>, A> {
-        let cogroup = Cogroup::new(&self.cogrouped, settings.into());
+        let cogroup = Cogroup::new(&self.cogrouped, settings.into(), TableOf::Sessions);
         let builder = cogroup.builder.clone();
         let retention_ms = self.windows.gap_ms.saturating_add(self.windows.grace_ms);
         let make_store = session_store(
@@ -393,7 +422,11 @@ struct Cogroup<'a, K, A> {
 }
 
 impl<'a, K: Data, A: Data> Cogroup<'a, K, A> {
-    fn new(cogrouped: &'a CogroupedKStream<K, A>, settings: TableSettings<K, A>) -> Self {
+    fn new(
+        cogrouped: &'a CogroupedKStream<K, A>,
+        settings: TableSettings<K, A>,
+        table_of: TableOf,
+    ) -> Self {
         let builder = &cogrouped.builder;
         let materialized = settings.materialized.unwrap_or_default();
         let store = match &materialized.name {
@@ -403,6 +436,7 @@ impl<'a, K: Data, A: Data> Cogroup<'a, K, A> {
             }
             None => builder.new_store_name(PREFIX),
         };
+        builder.check(materialized.check(&store, table_of));
         let key_serde = materialized.key_serde.clone();
         Self {
             builder,

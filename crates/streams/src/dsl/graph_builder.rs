@@ -6,7 +6,7 @@ use super::{GraphNode, GraphNodeId, TopologyConfig};
 use crate::error::BoxError;
 use crate::headers::Headers;
 use crate::serde::{Serde, SerdeRef};
-use crate::topology::{Topology, TopologyError, check_name};
+use crate::topology::{NodeKind, SourceTopics, Topology, TopologyError, check_name};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -127,11 +127,44 @@ impl Builder {
         let mut topology = Topology::new();
         topology.built_with = config.pairs();
         inner.graph.write(&mut topology, config)?;
+        check_partitions(&topology)?;
         if config.ensure_explicit_internal_resource_naming {
             check_explicit_names(&topology, &inner.generated)?;
         }
         Ok(topology)
     }
+}
+
+/// Repartition topics whose records meet have as many partitions each, if the application says how many.
+fn check_partitions(topology: &Topology) -> Result<(), TopologyError> {
+    for sources in &topology.copartitioned {
+        let names = sources
+            .iter()
+            .filter_map(|index| match &topology.nodes[*index].kind {
+                NodeKind::Source {
+                    topics: SourceTopics::Named(names),
+                    ..
+                } => Some(names),
+                _ => None,
+            });
+        let mut counts = names.flatten().filter_map(|name| {
+            let topic = topology.internal_topics.get(name)?;
+            Some((name, topic.partitions?))
+        });
+        let Some((first, count)) = counts.next() else {
+            continue;
+        };
+        if let Some((other, other_count)) = counts.find(|(_, other_count)| *other_count != count) {
+            return Err(TopologyError::Operator {
+                operator: first.to_string(),
+                problem: format!(
+                    "it is to have {count} partitions, and `{other}`, whose records meet its own, {other_count}; \
+                     give both the same number"
+                ),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// A repartition that all joins of a stream share, but for those that name one of their own.

@@ -5,10 +5,10 @@ mod windowed;
 
 use super::aggregate::{Aggregation, StreamAggregate};
 use super::graph::GraphTraits;
+use super::materialized::TableOf;
 use super::stores::{MakeStore, key_value_store};
 use super::stream::SourceNames;
-use super::table::TableSettings;
-use super::table_view::TableSwitches;
+use super::table::{KeptStore, TableSettings};
 use super::{
     Builder, GraphNode, GraphNodeId, Grouped, KStream, KTable, Materialized, Repartition, Written,
 };
@@ -41,7 +41,7 @@ pub struct KGroupedStream<K, V> {
 
 /// Where the records of a group come from when they are repartitioned.
 #[derive(Clone)]
-struct Repartitioned {
+pub(crate) struct Repartitioned {
     node: GraphNodeId,
     source: Arc<str>,
 }
@@ -222,13 +222,13 @@ impl<K: Data, V: Data> KGroupedStream<K, V> {
             .key_serde
             .get_or_insert_with(|| Arc::clone(&self.key_serde))
             .clone();
-        let switches = TableSwitches::new(true);
+        self.builder.check(materialized.check(&name, TableOf::Keys));
+        let kept = KeptStore::of_table(&store, &materialized);
         let node = StreamAggregate {
-            store: Arc::clone(&store),
+            store: kept.clone(),
             key_serde: Arc::clone(&self.key_serde),
             value_serde: Arc::clone(&self.value_serde),
             aggregate_serde: Arc::clone(&value_serde),
-            switches: Arc::clone(&switches),
             aggregation,
         };
         let make_store = key_value_store(&store, &materialized, &key_serde, &value_serde);
@@ -241,7 +241,7 @@ impl<K: Data, V: Data> KGroupedStream<K, V> {
             key_serde: Some(key_serde),
             value_serde: Some(value_serde),
             queryable_store,
-            view: Rc::new(super::aggregate::StoreView::key_value(&store, switches)),
+            view: Rc::new(super::aggregate::StoreView(kept)),
         }
     }
 
@@ -284,24 +284,38 @@ impl<K: Data, V: Data> KGroupedStream<K, V> {
     /// The node that an aggregation stands below: the stream's, or a repartition of it. A group with a name has one
     /// repartition for all its aggregations.
     pub(crate) fn repartitioned(&self, store: &Arc<str>) -> (GraphNodeId, SourceNames) {
+        self.repartitioned_once(store, &Cell::default())
+    }
+
+    /// As `repartitioned`; a group without a name has one repartition for all aggregations that come with `own`.
+    pub(crate) fn repartitioned_once(
+        &self,
+        store: &Arc<str>,
+        own: &Cell<Option<Repartitioned>>,
+    ) -> (GraphNodeId, SourceNames) {
         if !self.repartition_required {
             return (self.node, Arc::clone(&self.sources));
         }
-        let base = self.grouped_name.as_ref().unwrap_or(store);
-        let serdes = (Arc::clone(&self.key_serde), Arc::clone(&self.value_serde));
-        let repartition = Repartition::new(&self.builder, base, serdes);
-        let shared = self.shared_repartition.take();
-        let used = match shared {
-            Some(shared) if self.grouped_name.is_some() => shared,
-            _ => {
-                let source = Arc::clone(&repartition.source);
-                let node = self
-                    .builder
-                    .add(repartition.into_graph_node(), &[self.node]);
-                Repartitioned { node, source }
-            }
+        let (base, shared) = match &self.grouped_name {
+            Some(name) => (name, &*self.shared_repartition),
+            None => (store, own),
         };
-        self.shared_repartition.set(Some(used.clone()));
+        let serdes = (Arc::clone(&self.key_serde), Arc::clone(&self.value_serde));
+        // Its names are drawn even where there is one already.
+        let repartition = Repartition::new(&self.builder, base, serdes);
+        let used = shared.take().unwrap_or_else(|| {
+            let source = Arc::clone(&repartition.source);
+            let node = self
+                .builder
+                .add(repartition.into_graph_node(), &[self.node]);
+            Repartitioned { node, source }
+        });
+        shared.set(Some(used.clone()));
         (used.node, Arc::new([used.source].into()))
+    }
+
+    /// Equal of those of one `group_by` or `group_by_key`.
+    pub(crate) fn identity(&self) -> *const () {
+        Rc::as_ptr(&self.shared_repartition).cast()
     }
 }

@@ -1,9 +1,18 @@
 //! How the values of a table are kept: the name of the store, its serdes, its cache and its changelog.
 
 use crate::serde::{DefaultSerde, SerdeRef};
-use crate::state::StoreType;
+use crate::state::{StoreSupplier, StoreType};
+use crate::topology::TopologyError;
 use std::collections::BTreeMap;
 use std::fmt;
+
+/// What a table is by, and so the kind of its store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TableOf {
+    Keys,
+    Windows,
+    Sessions,
+}
 
 /// How the values of a table or an aggregation are kept.
 pub struct Materialized<K, V> {
@@ -17,6 +26,8 @@ pub struct Materialized<K, V> {
     pub(crate) store_type: Option<StoreType>,
     /// How long versions are kept; none when only the newest value is.
     pub(crate) history_retention_ms: Option<i64>,
+    /// Makes the store, where the application has chosen one.
+    pub(crate) supplier: Option<StoreSupplier>,
 }
 
 impl<K, V> Clone for Materialized<K, V> {
@@ -30,6 +41,7 @@ impl<K, V> Clone for Materialized<K, V> {
             retention_ms: self.retention_ms,
             store_type: self.store_type,
             history_retention_ms: self.history_retention_ms,
+            supplier: self.supplier.clone(),
         }
     }
 }
@@ -43,6 +55,7 @@ impl<K, V> fmt::Debug for Materialized<K, V> {
             .field("retention_ms", &self.retention_ms)
             .field("store_type", &self.store_type)
             .field("history_retention_ms", &self.history_retention_ms)
+            .field("supplier", &self.supplier)
             .finish_non_exhaustive()
     }
 }
@@ -58,6 +71,7 @@ impl<K, V> Default for Materialized<K, V> {
             retention_ms: None,
             store_type: None,
             history_retention_ms: None,
+            supplier: None,
         }
     }
 }
@@ -77,6 +91,21 @@ impl<K, V> Materialized<K, V> {
         Self {
             name: Some(name.into()),
             history_retention_ms: Some(history_retention_ms),
+            ..Self::default()
+        }
+    }
+
+    /// The store that `supplier` makes, such as `Stores::lru_map` (Kafka Streams' `Materialized.as(supplier)`). Its
+    /// name, its place, what its rows have and how long it keeps them are the supplier's.
+    pub fn supplied(supplier: impl Into<StoreSupplier>) -> Self {
+        let supplier = supplier.into();
+        Self {
+            name: Some(supplier.name().to_string()),
+            history_retention_ms: match &supplier {
+                StoreSupplier::Versioned(supplier) => Some(supplier.history_retention_ms),
+                _ => None,
+            },
+            supplier: Some(supplier),
             ..Self::default()
         }
     }
@@ -144,6 +173,33 @@ impl<K, V> Materialized<K, V> {
     pub const fn with_store_type(mut self, store_type: StoreType) -> Self {
         self.store_type = Some(store_type);
         self
+    }
+
+    /// Whether the store is one of a table by `table_of`, which `operator` makes.
+    pub(crate) fn check(&self, operator: &str, table_of: TableOf) -> Result<(), TopologyError> {
+        let (is_wrong, needed) = match (table_of, &self.supplier) {
+            (TableOf::Keys, Some(StoreSupplier::Window(_) | StoreSupplier::Session(_))) => {
+                (true, "keys and values, versioned or not")
+            }
+            (TableOf::Windows, Some(StoreSupplier::Window(_)) | None) => {
+                (self.history_retention_ms.is_some(), "windows")
+            }
+            (TableOf::Windows, Some(_)) => (true, "windows"),
+            (TableOf::Sessions, Some(StoreSupplier::Session(_)) | None) => {
+                (self.history_retention_ms.is_some(), "sessions")
+            }
+            (TableOf::Sessions, Some(_)) => (true, "sessions"),
+            (TableOf::Keys, _) => (false, ""),
+        };
+        if !is_wrong {
+            return Ok(());
+        }
+        Err(TopologyError::Operator {
+            operator: operator.to_owned(),
+            problem: format!(
+                "its `Materialized` has another kind of store; give it one of {needed}"
+            ),
+        })
     }
 
     /// The serde of the values: the one that was given, or their type's.

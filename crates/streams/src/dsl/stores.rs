@@ -4,8 +4,8 @@ use super::{EmitStrategy, Materialized};
 use crate::record::Data;
 use crate::serde::SerdeRef;
 use crate::state::{
-    DslStoreFormat, KeyValueSupplier, SessionSupplier, StoreBuilder, StoreType, Stores, TimeFirst,
-    VersionedSupplier, WindowSupplier,
+    DslStoreFormat, KeyValueSupplier, SessionSupplier, StoreBuilder, StoreSupplier, StoreType,
+    Stores, TimeFirst, VersionedSupplier, WindowSupplier,
 };
 use std::sync::Arc;
 
@@ -40,19 +40,27 @@ impl DslStores {
 /// Makes the builder of a store once the configuration is known.
 pub(crate) type MakeStore = Arc<dyn Fn(&DslStores) -> Arc<dyn StoreBuilder>>;
 
-/// The key-value store of a table or an aggregation.
+/// The key-value store of a table or an aggregation; a versioned one if the application says so.
 pub(crate) fn key_value_store<K: Data, V: Data>(
     name: &Arc<str>,
     materialized: &Materialized<K, V>,
     key_serde: &SerdeRef<K>,
     value_serde: &SerdeRef<V>,
 ) -> MakeStore {
+    if let Some(history_retention_ms) = materialized.history_retention_ms {
+        let serdes = (key_serde, value_serde);
+        return versioned_store(name, materialized, serdes, history_retention_ms);
+    }
     let (name, materialized) = (Arc::clone(name), materialized.clone());
     let (key_serde, value_serde) = (Arc::clone(key_serde), Arc::clone(value_serde));
     Arc::new(move |stores| {
         let store_type = materialized.store_type.unwrap_or(stores.store_type);
+        let supplier = match &materialized.supplier {
+            Some(StoreSupplier::KeyValue(supplier)) => supplier.clone(),
+            _ => KeyValueSupplier::new(&name, store_type, stores.format_of(store_type)),
+        };
         let mut builder = Stores::timestamped_key_value_store_builder(
-            KeyValueSupplier::new(&name, store_type, stores.format_of(store_type)),
+            supplier,
             Arc::clone(&key_serde),
             Arc::clone(&value_serde),
         );
@@ -80,13 +88,18 @@ pub(crate) fn window_store<K: Data, V: Data>(
         let store_type = materialized.store_type.unwrap_or(stores.store_type);
         let retention_ms = materialized.retention_ms.unwrap_or(retention_ms);
         let format = stores.format_of(store_type);
-        let mut builder = Stores::timestamped_window_store_builder(
-            WindowSupplier::new(&name, store_type, format, retention_ms, size_ms)
+        let supplier = match &materialized.supplier {
+            Some(StoreSupplier::Window(supplier)) => supplier.clone(),
+            _ => WindowSupplier::new(&name, store_type, format, retention_ms, size_ms)
                 .with_time_first(time_first),
+        };
+        let mut builder = Stores::timestamped_window_store_builder(
+            supplier,
             Arc::clone(&key_serde),
             Arc::clone(&value_serde),
         );
-        if materialized.is_cached {
+        // Sliding windows that emit when they close have no cache, whatever their store.
+        if materialized.is_cached && time_first != TimeFirst::WithIndex {
             builder = builder.with_caching_enabled();
         }
         Arc::new(match &materialized.logging {
@@ -114,14 +127,20 @@ pub(crate) fn session_store<K: Data, V: Data>(
             DslStoreFormat::Headers => DslStoreFormat::Headers,
             _ => DslStoreFormat::Plain,
         };
-        let mut supplier = SessionSupplier::new(&name, store_type, format, retention_ms);
-        supplier.is_time_first = strategy.on_window_close;
+        let supplier = materialized.supplier.clone();
+        let supplier = match supplier {
+            Some(StoreSupplier::Session(supplier)) => supplier,
+            _ => SessionSupplier {
+                is_time_first: strategy.on_window_close,
+                ..SessionSupplier::new(&name, store_type, format, retention_ms)
+            },
+        };
         let mut builder = Stores::session_store_builder(
             supplier,
             Arc::clone(&key_serde),
             Arc::clone(&value_serde),
         );
-        if materialized.is_cached {
+        if materialized.is_cached && !strategy.on_window_close {
             builder = builder.with_caching_enabled();
         }
         Arc::new(match &materialized.logging {
@@ -132,7 +151,7 @@ pub(crate) fn session_store<K: Data, V: Data>(
 }
 
 /// The store of a table that keeps the values of its keys by time.
-pub(crate) fn versioned_store<K: Data, V: Data>(
+fn versioned_store<K: Data, V: Data>(
     name: &Arc<str>,
     materialized: &Materialized<K, V>,
     (key_serde, value_serde): (&SerdeRef<K>, &SerdeRef<V>),
@@ -142,8 +161,12 @@ pub(crate) fn versioned_store<K: Data, V: Data>(
     let (key_serde, value_serde) = (Arc::clone(key_serde), Arc::clone(value_serde));
     Arc::new(move |stores| {
         let store_type = materialized.store_type.unwrap_or(stores.store_type);
+        let supplier = match &materialized.supplier {
+            Some(StoreSupplier::Versioned(supplier)) => supplier.clone(),
+            _ => VersionedSupplier::new(&name, store_type, history_retention_ms),
+        };
         let builder = Stores::versioned_key_value_store_builder(
-            VersionedSupplier::new(&name, store_type, history_retention_ms),
+            supplier,
             Arc::clone(&key_serde),
             Arc::clone(&value_serde),
         );

@@ -132,8 +132,8 @@ impl SessionWindows {
     }
 
     pub(crate) fn check(&self, operator: &str) -> Result<(), TopologyError> {
-        let problem = if self.gap_ms <= 0 {
-            format!("a gap of {} ms keeps no two records together", self.gap_ms)
+        let problem = if self.gap_ms < 0 {
+            format!("a gap of {} ms is negative", self.gap_ms)
         } else if self.grace_ms < 0 {
             negative_grace(self.grace_ms)
         } else {

@@ -105,19 +105,20 @@ impl DeadLetterTopic {
             return Vec::new();
         };
         let mut headers: Headers = context.record.headers.clone();
-        let chain = causes(error);
-        let mut text = |name: &str, value: String| {
-            headers.add(
-                format!("__streams.errors.{name}"),
-                Bytes::from(value.into_bytes()),
-            );
-        };
-        text("exception", error_name(error));
-        text("message", error.to_string());
-        text("stacktrace", chain);
-        text("topic", context.record.topic.to_string());
-        text("partition", context.record.partition.to_string());
-        text("offset", context.record.offset.to_string());
+        let place = &context.record;
+        // A punctuation has no topic.
+        let origin = (!place.topic.is_empty()).then(|| place.topic.to_string());
+        for (name, value) in [
+            ("exception", Some(error_name(error))),
+            ("message", Some(error.to_string())),
+            ("stacktrace", Some(causes(error))),
+            ("topic", origin),
+            ("partition", Some(place.partition.to_string())),
+            ("offset", Some(place.offset.to_string())),
+        ] {
+            let value = value.map(|value| Bytes::from(value.into_bytes()));
+            headers.add(format!("__streams.errors.{name}"), value);
+        }
         vec![ProducedRecord {
             topic: Arc::clone(topic),
             partitioning: Partitioning::ByKey,
@@ -292,6 +293,36 @@ impl fmt::Debug for Handlers {
 mod tests {
     use super::*;
     use riverrun_client::{Error as ClientError, TopicPartition};
+
+    #[test]
+    fn a_dead_letter_of_a_punctuation_has_no_topic() {
+        let place = RecordContext::of_no_record(7);
+        let context = ErrorContext {
+            task_id: TaskId {
+                subtopology: 0,
+                partition: 1,
+            },
+            node: "node",
+            record: &place,
+            raw_key: None,
+            raw_value: None,
+        };
+        let letters = DeadLetterTopic(Some(Arc::from("letters"))).records(&context, &fmt::Error);
+        let headers = letters[0].headers.iter().map(|header| {
+            let value = header.value.as_deref().map(String::from_utf8_lossy);
+            (&*header.key, value.map(String::from))
+        });
+        let headers: Vec<_> = headers.skip(3).collect();
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            headers,
+            [
+                ("__streams.errors.topic", None),
+                ("__streams.errors.partition", text("-1")),
+                ("__streams.errors.offset", text("-1")),
+            ]
+        );
+    }
 
     #[test]
     fn by_default_what_may_be_written_later_is_tried_again() {

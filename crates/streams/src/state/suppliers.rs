@@ -96,6 +96,45 @@ pub struct VersionedSupplier {
     pub segment_interval_ms: i64,
 }
 
+/// The supplier of any store that a table can be in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreSupplier {
+    /// Of keys and values.
+    KeyValue(KeyValueSupplier),
+    /// Of windows.
+    Window(WindowSupplier),
+    /// Of sessions.
+    Session(SessionSupplier),
+    /// Of keys and values by time.
+    Versioned(VersionedSupplier),
+}
+
+macro_rules! store_suppliers {
+    ($($Kind:ident($Supplier:ident);)*) => {
+        impl StoreSupplier {
+            /// The store's name.
+            pub const fn name(&self) -> &Arc<str> {
+                match self {
+                    $(Self::$Kind(supplier) => &supplier.name,)*
+                }
+            }
+        }
+
+        $(impl From<$Supplier> for StoreSupplier {
+            fn from(supplier: $Supplier) -> Self {
+                Self::$Kind(supplier)
+            }
+        })*
+    };
+}
+
+store_suppliers! {
+    KeyValue(KeyValueSupplier);
+    Window(WindowSupplier);
+    Session(SessionSupplier);
+    Versioned(VersionedSupplier);
+}
+
 impl KeyValueSupplier {
     /// A key-value store.
     pub fn new(name: &str, store_type: StoreType, format: DslStoreFormat) -> Self {

@@ -1,6 +1,7 @@
 //! Topologies of many operators, beside what Kafka Streams' own driver has written: their descriptions, results with
 //! times and headers, dropped records, and what is in repartition topics and changelogs.
 
+mod of_choices;
 mod of_joins;
 mod of_nodes;
 mod of_stores;

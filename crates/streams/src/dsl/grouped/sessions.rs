@@ -2,6 +2,7 @@
 
 use super::KGroupedStream;
 use crate::dsl::aggregate::{Aggregation, Merger, SessionAggregate, SessionView};
+use crate::dsl::materialized::TableOf;
 use crate::dsl::stores::session_store;
 use crate::dsl::table::TableSettings;
 use crate::dsl::table_view::TableSwitches;
@@ -163,6 +164,7 @@ impl<K: Data, V: Data> SessionWindowedKStream<K, V> {
             .key_serde
             .get_or_insert_with(|| Arc::clone(&self.group.key_serde))
             .clone();
+        builder.check(materialized.check(&name, TableOf::Sessions));
         let switches = TableSwitches::new(true);
         let factory = SessionAggregate {
             store: Arc::clone(&store),

@@ -4,6 +4,7 @@ use super::KGroupedStream;
 use crate::dsl::aggregate::{
     Aggregation, SlidingAggregate, WindowedAggregate, WindowedView, WindowsOf,
 };
+use crate::dsl::materialized::TableOf;
 use crate::dsl::stores::window_store;
 use crate::dsl::table::TableSettings;
 use crate::dsl::table_view::TableSwitches;
@@ -234,6 +235,7 @@ impl<K: Data, V: Data> TimeWindowedKStream<K, V> {
             self.windows
                 .check_retention(&name, materialized.retention_ms),
         );
+        builder.check(materialized.check(&name, TableOf::Windows));
         let switches = TableSwitches::new(true);
         let factory: NodeFactory = match self.windows {
             Windows::Aligned(windows) => WindowedAggregate {

@@ -15,6 +15,7 @@ mod receive;
 mod resolve;
 mod respond;
 mod send;
+mod table_joined;
 
 use super::{both_parents, same_builder};
 use crate::dsl::graph::GraphTraits;
@@ -34,27 +35,13 @@ use bytes::Bytes;
 use messages::{Response, Subscription, response_serde, subscription_serde};
 use std::rc::Rc;
 use std::sync::Arc;
+pub use table_joined::TableJoined;
 
 /// The foreign key of a left record; none when it has none.
 type Extractor<K, V, KO> = Arc<dyn Fn(&K, &V) -> Option<KO> + Send + Sync>;
 
 /// The joined value of a left value and a right one; none where that joins to nothing.
 type Joiner<V, VO, VR> = Arc<dyn Fn(&V, Option<&VO>) -> Option<VR> + Send + Sync>;
-
-/// The name of a foreign-key join.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TableJoined {
-    name: Option<String>,
-}
-
-impl TableJoined {
-    /// A join of this name.
-    pub fn named(name: impl Into<String>) -> Self {
-        Self {
-            name: Some(name.into()),
-        }
-    }
-}
 
 impl<K: Data, V: Data> KTable<K, V> {
     /// The keys of this table whose foreign key, which `extractor` makes of key and value, `other` has, with the value
@@ -81,7 +68,7 @@ impl<K: Data, V: Data> KTable<K, V> {
         other: &KTable<KO, VO>,
         extractor: impl Fn(&K, &V) -> FK + Send + Sync + 'static,
         joiner: impl Fn(&V, &VO) -> VR + Send + Sync + 'static,
-        joined: TableJoined,
+        joined: TableJoined<K, KO>,
         materialized: Materialized<K, VR>,
     ) -> KTable<K, VR>
     where
@@ -122,7 +109,7 @@ impl<K: Data, V: Data> KTable<K, V> {
         other: &KTable<KO, VO>,
         extractor: impl Fn(&K, &V) -> FK + Send + Sync + 'static,
         joiner: impl Fn(&V, Option<&VO>) -> VR + Send + Sync + 'static,
-        joined: TableJoined,
+        joined: TableJoined<K, KO>,
         materialized: Materialized<K, VR>,
     ) -> KTable<K, VR>
     where
@@ -143,7 +130,7 @@ impl<K: Data, V: Data> KTable<K, V> {
         &self,
         other: &KTable<KO, VO>,
         foreign: Foreign<K, V, KO, VO, VR>,
-        joined: TableJoined,
+        joined: TableJoined<K, KO>,
         mut materialized: Materialized<K, VR>,
     ) -> KTable<K, VR> {
         other.view.send_old_values(true);
@@ -193,6 +180,7 @@ impl<K: Data, V: Data> KTable<K, V> {
             names,
             serdes,
             kept,
+            joined,
         };
         let node = GraphNode::new(
             &name,
@@ -306,6 +294,7 @@ impl Factories {
         let send = send::Send {
             extractor: foreign.extractor,
             is_left: foreign.is_left,
+            is_versioned: left.view.is_versioned(),
             value_serde: Arc::clone(&value),
             foreign_key_serde: Arc::clone(&foreign_key),
             topic: Arc::clone(registration),
@@ -326,7 +315,10 @@ impl Factories {
             send: send.factory(),
             receive: receive::factory(subscriptions.clone()),
             join_foreign: respond::join_foreign::<K, KO, VO>(right_getter.make),
-            foreign_join: respond::foreign_join::<K, KO, VO>(subscriptions),
+            foreign_join: respond::foreign_join::<K, KO, VO>(
+                subscriptions,
+                right.view.is_versioned(),
+            ),
             resolver: resolve.factory(),
         }
     }
@@ -342,6 +334,7 @@ struct ForeignKeyJoin<K, V, KO, VO, VR> {
     /// Of the result, and of the right table.
     sources: (SourceNames, SourceNames),
     kept: Kept<K, VR>,
+    joined: TableJoined<K, KO>,
 }
 
 impl<K: Data, V: Data, KO: Data, VO: Data, VR: Data> ForeignKeyJoin<K, V, KO, VO, VR> {
@@ -363,14 +356,13 @@ impl<K: Data, V: Data, KO: Data, VO: Data, VR: Data> ForeignKeyJoin<K, V, KO, VO
         let values: SerdeRef<Subscription<K>> = subscription_serde(Arc::clone(&self.serdes.key));
         let send = Arc::clone(&factories.send);
         let send = topology.add_processor_node(&names.send, &[Arc::clone(left)], send)?;
+        let mut produced = Produced::with(Arc::clone(&keys), Arc::clone(&values));
+        produced.partitioner = self.joined.of_subscriptions();
         add_topic(
             topology,
             (&names.registration_sink, &names.registration_source),
             &names.registration_topic,
-            (
-                Produced::with(Arc::clone(&keys), Arc::clone(&values)),
-                &[send],
-            ),
+            (produced, &[send]),
             Consumed::with(keys, values),
         )?;
         let copartitioned = copartitioned(&self.sources.1, &names.registration_source);
@@ -410,9 +402,7 @@ impl<K: Data, V: Data, KO: Data, VO: Data, VR: Data> ForeignKeyJoin<K, V, KO, VO
         let keys = Arc::clone(&self.serdes.key);
         let values: SerdeRef<Response<VO>> = response_serde(Arc::clone(&self.serdes.foreign_value));
         let produced = Produced::with(Arc::clone(&keys), Arc::clone(&values))
-            .with_stream_partitioner(Arc::new(|_: &str, _: &K, response: &Response<VO>, _| {
-                response.primary_partition.map(|partition| vec![partition])
-            }));
+            .with_stream_partitioner(self.joined.of_responses());
         add_topic(
             topology,
             (&names.response_sink, &names.response_source),

@@ -209,12 +209,14 @@ impl<K: Data, V1: Data, V2: Data, V: Data> JoinedView<K, V1, V2, V> {
             getter: Arc::clone(&right.make),
             join: Arc::new(move |own, other| from_left(own, other)),
             needs_other: needs.right,
+            is_versioned: self.left.is_versioned(),
             switches: Arc::clone(&self.switches),
         };
         let other = SideFactory {
             getter: Arc::clone(&left.make),
             join: Arc::new(move |own, other| from_right(other, own)),
             needs_other: needs.left,
+            is_versioned: self.right.is_versioned(),
             switches: Arc::clone(&self.switches),
         };
         let store = self.kept.as_ref().map(|kept| kept.store.clone());
@@ -315,6 +317,8 @@ struct SideFactory<K, Own, Other, V> {
     getter: MakeGetter<K, Other>,
     join: Joiner<Own, Other, V>,
     needs_other: bool,
+    /// Whether the own table tells of older versions.
+    is_versioned: bool,
     switches: Arc<TableSwitches>,
 }
 
@@ -325,6 +329,7 @@ impl<K: Data, Own: Data, Other: Data, V: Data> SideFactory<K, Own, Other, V> {
                 getter: (self.getter)(instantiation)?,
                 join: Arc::clone(&self.join),
                 needs_other: self.needs_other,
+                is_versioned: self.is_versioned,
                 sends_old_values: self.switches.sends_old_values(),
                 outputs: instantiation.outputs::<K, Change<V>>()?,
             };
@@ -337,6 +342,7 @@ struct SideNode<K, Own, Other, V> {
     getter: Box<dyn ValueGetter<K, Other>>,
     join: Joiner<Own, Other, V>,
     needs_other: bool,
+    is_versioned: bool,
     sends_old_values: bool,
     outputs: Outputs<K, Change<V>>,
 }
@@ -351,7 +357,7 @@ impl<K: Data, Own: Data, Other: Data, V: Data> Node<K, Change<Own>> for SideNode
     ) -> Result<(), Failure> {
         let change = &record.value;
         // An older version joins with what is no longer there.
-        if !change.is_latest {
+        if self.is_versioned && !change.is_latest {
             context.drop_record();
             return Ok(());
         }
@@ -371,7 +377,11 @@ impl<K: Data, Own: Data, Other: Data, V: Data> Node<K, Change<Own>> for SideNode
         });
         let joined = Record {
             key: record.key,
-            value: Change::new(new, old),
+            value: Change {
+                new,
+                old,
+                is_latest: change.is_latest,
+            },
             timestamp_ms,
             headers: record.headers,
         };

@@ -204,12 +204,10 @@ fn split_factory<K: Data, V: Data>(predicates: Arc<Mutex<Vec<Predicate<K, V>>>>)
                 let branch = predicates
                     .iter()
                     .position(|predicate| predicate(&record.key, &record.value));
+                // What belongs to no branch does not count as dropped.
                 match branch {
                     Some(branch) => outputs.forward_to_index(context, branch, record),
-                    None => {
-                        context.drop_record();
-                        Ok(())
-                    }
+                    None => Ok(()),
                 }
             };
         let node = FnNode {

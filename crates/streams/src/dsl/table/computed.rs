@@ -45,6 +45,7 @@ impl<K: Data, V: Data> KTable<K, V> {
         let view = ComputedView {
             parent: Rc::clone(&self.view),
             kept: settled.kept.clone(),
+            is_versioned: settled.is_versioned,
             switches,
             compute: computing.compute,
         };
@@ -59,6 +60,8 @@ pub(crate) struct Settled<K, V> {
     pub(crate) value_serde: Option<SerdeRef<V>>,
     pub(crate) queryable_store: Option<Arc<str>>,
     pub(crate) kept: Option<Kept<K, V>>,
+    /// Whether the table tells of older versions, as its `Materialized` says; none if that is for the parent to say.
+    pub(crate) is_versioned: Option<bool>,
 }
 
 impl<K, V> Settled<K, V> {
@@ -111,6 +114,10 @@ impl<K: Data, V: Data> KTable<K, V> {
                 )
             },
         );
+        // A `Materialized` without the name of a store decides it, though nothing is kept.
+        let is_versioned = materialized
+            .as_ref()
+            .map(|materialized| materialized.history_retention_ms.is_some());
         let kept = materialized.and_then(|materialized| {
             let store: Arc<str> = Arc::from(materialized.name.as_deref()?);
             self.builder.check(crate::topology::check_name(&store));
@@ -122,6 +129,7 @@ impl<K: Data, V: Data> KTable<K, V> {
             value_serde: serdes.1,
             queryable_store: kept.as_ref().map(|kept| Arc::clone(&kept.store.name)),
             kept,
+            is_versioned,
         }
     }
 
@@ -172,6 +180,7 @@ impl<K: Data, V: Data> KTable<K, V> {
 struct ComputedView<K, V, V2> {
     parent: Rc<dyn TableView<K, V>>,
     kept: Option<Kept<K, V2>>,
+    is_versioned: Option<bool>,
     switches: Arc<TableSwitches>,
     compute: Compute<K, V, V2>,
 }
@@ -204,10 +213,8 @@ impl<K: Data, V: Data, V2: Data> TableView<K, V2> for ComputedView<K, V, V2> {
     }
 
     fn is_versioned(&self) -> bool {
-        match &self.kept {
-            Some(kept) => kept.store.is_versioned,
-            None => self.parent.is_versioned(),
-        }
+        self.is_versioned
+            .unwrap_or_else(|| self.parent.is_versioned())
     }
 }
 

@@ -43,7 +43,7 @@ impl<K: Data, V: Data> KTable<K, V> {
             Arc::clone(&grouped.key_serde),
             Arc::clone(&grouped.value_serde),
         );
-        let factory = selection(mapper, serdes);
+        let factory = selection(mapper, serdes, self.view.is_versioned());
         let written_name = Arc::clone(&name);
         let traits = GraphTraits {
             changes_keys: true,
@@ -67,6 +67,7 @@ impl<K: Data, V: Data> KTable<K, V> {
 fn selection<K: Data, V: Data, K2: Data + PartialEq, V2: Data>(
     mapper: impl Fn(&K, &V) -> (K2, V2) + Send + Sync + 'static,
     (key_serde, value_serde): (SerdeRef<K2>, SerdeRef<V2>),
+    is_versioned: bool,
 ) -> NodeFactory {
     let select = move |key: &K, value: Option<V>| {
         value
@@ -79,7 +80,7 @@ fn selection<K: Data, V: Data, K2: Data + PartialEq, V2: Data>(
               outputs: &Outputs<K2, Change<V2>>| {
             let change = record.value;
             // What is not the newest value of its key is not in the aggregate, and is not to be.
-            if !change.is_latest {
+            if is_versioned && !change.is_latest {
                 return Ok(());
             }
             let parts_changes = context.upgrade_from.is_some_and(UpgradeFrom::parts_changes);
@@ -88,7 +89,11 @@ fn selection<K: Data, V: Data, K2: Data + PartialEq, V2: Data>(
             let mut forward = |key, new, old| -> Result<(), Failure> {
                 let record = Record {
                     key,
-                    value: Change::new(new, old),
+                    value: Change {
+                        new,
+                        old,
+                        is_latest: change.is_latest,
+                    },
                     timestamp_ms: record.timestamp_ms,
                     headers: record.headers.clone(),
                 };

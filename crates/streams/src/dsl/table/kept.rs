@@ -1,7 +1,8 @@
 //! The store of a table, if it has one: it may get one late, when a join or a grouping needs it.
 
+use crate::dsl::materialized::TableOf;
 use crate::dsl::stored_values::stored_values;
-use crate::dsl::stores::{key_value_store, versioned_store};
+use crate::dsl::stores::key_value_store;
 use crate::dsl::table_output::TableOutput;
 use crate::dsl::table_view::{TableGetter, TableSwitches, ValueGetter};
 use crate::dsl::{Materialized, Written};
@@ -67,20 +68,22 @@ impl<K: Data, V: Data> Kept<K, V> {
         let key_serde = key_serde.ok_or_else(|| TopologyError::no_serde::<K>(node))?;
         let value_serde = materialized.value_serde.as_ref();
         let value_serde = value_serde.ok_or_else(|| TopologyError::no_serde::<V>(node))?;
-        let make_store = match materialized.history_retention_ms {
-            None => key_value_store(&self.store.name, materialized, key_serde, value_serde),
-            Some(history_retention_ms) => versioned_store(
-                &self.store.name,
-                materialized,
-                (key_serde, value_serde),
-                history_retention_ms,
-            ),
-        };
+        materialized.check(node, TableOf::Keys)?;
+        let make_store = key_value_store(&self.store.name, materialized, key_serde, value_serde);
         topology.add_state_store(make_store(written.stores), &[node])
     }
 }
 
 impl KeptStore {
+    /// The store of a table that is always in one.
+    pub(crate) fn of_table<K, V>(name: &Arc<str>, materialized: &Materialized<K, V>) -> Self {
+        Self {
+            name: Arc::clone(name),
+            switches: TableSwitches::new(true),
+            is_versioned: materialized.history_retention_ms.is_some(),
+        }
+    }
+
     /// What a node writes the table to: its store if it has one, and its children.
     pub(crate) fn table<K: Data, V: Data>(
         &self,

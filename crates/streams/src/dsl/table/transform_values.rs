@@ -86,6 +86,7 @@ impl<K: Data, V: Data> KTable<K, V> {
         let view = TransformedView {
             parent: Rc::clone(&self.view),
             kept: settled.kept.clone(),
+            is_versioned: settled.is_versioned,
             switches,
             supplier,
         };
@@ -97,6 +98,7 @@ impl<K: Data, V: Data> KTable<K, V> {
 struct TransformedView<K, V, V2, T> {
     parent: Rc<dyn TableView<K, V>>,
     kept: Option<Kept<K, V2>>,
+    is_versioned: Option<bool>,
     switches: Arc<TableSwitches>,
     supplier: Supplier<T>,
 }
@@ -136,10 +138,8 @@ where
     }
 
     fn is_versioned(&self) -> bool {
-        match &self.kept {
-            Some(kept) => kept.store.is_versioned,
-            None => self.parent.is_versioned(),
-        }
+        self.is_versioned
+            .unwrap_or_else(|| self.parent.is_versioned())
     }
 }
 

@@ -66,9 +66,11 @@ impl<K: Data, KO: Data, VO: Data> Node<Option<KO>, Subscription<K>> for JoinFore
 /// Makes the node that answers all subscribers of a key whose value has changed.
 pub(super) fn foreign_join<K: Data, KO: Data, VO: Data>(
     subscriptions: Subscriptions<K, KO>,
+    is_versioned: bool,
 ) -> NodeFactory {
     Arc::new(move |instantiation| {
         let node = ForeignJoinNode {
+            is_versioned,
             store: subscriptions.open(instantiation)?,
             outputs: instantiation.outputs()?,
         };
@@ -77,6 +79,8 @@ pub(super) fn foreign_join<K: Data, KO: Data, VO: Data>(
 }
 
 struct ForeignJoinNode<K, KO, VO> {
+    /// Whether the right table tells of older versions.
+    is_versioned: bool,
     store: SubscriptionStore<K, KO>,
     outputs: Outputs<K, Response<VO>>,
 }
@@ -89,7 +93,7 @@ impl<K: Data, KO: Data, VO: Data> Node<KO, Change<VO>> for ForeignJoinNode<K, KO
         context: &mut TaskContext,
         record: Record<KO, Change<VO>>,
     ) -> Result<(), Failure> {
-        if !record.value.is_latest {
+        if self.is_versioned && !record.value.is_latest {
             context.drop_record();
             return Ok(());
         }

@@ -16,6 +16,8 @@ use std::sync::Arc;
 pub(super) struct Send<K, V, KO> {
     pub(super) extractor: Extractor<K, V, KO>,
     pub(super) is_left: bool,
+    /// Whether the left table tells of older versions.
+    pub(super) is_versioned: bool,
     pub(super) value_serde: SerdeRef<V>,
     pub(super) foreign_key_serde: SerdeRef<KO>,
     /// The registration topic.
@@ -45,6 +47,7 @@ impl<K: Data, V: Data, KO: Data> Send<K, V, KO> {
             Ok(instantiation.node::<K, Change<V>>(SendNode {
                 extractor: Arc::clone(&self.extractor),
                 is_left: self.is_left,
+                is_versioned: self.is_versioned,
                 value_serde: Arc::clone(&self.value_serde),
                 foreign_key_serde: Arc::clone(&self.foreign_key_serde),
                 hash_topic: hash_topic(&topic),
@@ -58,6 +61,7 @@ impl<K: Data, V: Data, KO: Data> Send<K, V, KO> {
 struct SendNode<K, V, KO> {
     extractor: Extractor<K, V, KO>,
     is_left: bool,
+    is_versioned: bool,
     value_serde: SerdeRef<V>,
     foreign_key_serde: SerdeRef<KO>,
     hash_topic: String,
@@ -97,7 +101,7 @@ impl<K: Data, V: Data, KO: Data> Node<K, Change<V>> for SendNode<K, V, KO> {
         record: Record<K, Change<V>>,
     ) -> Result<(), Failure> {
         let change = &record.value;
-        if !change.is_latest {
+        if self.is_versioned && !change.is_latest {
             context.drop_record();
             return Ok(());
         }
