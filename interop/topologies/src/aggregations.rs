@@ -7,6 +7,7 @@ use riverrun_streams::dsl::{
     Suppressed, TimeWindows,
 };
 use riverrun_streams::serde::DefaultSerde;
+use riverrun_streams::state::Stores;
 use riverrun_streams::topology::Consumed;
 
 const MINUTE_MS: i64 = 60_000;
@@ -17,6 +18,7 @@ pub(crate) fn add(all: &Topologies) {
     add_counts(all);
     add_windows(all);
     add_cogroup(all);
+    add_suppliers(all);
     add_suppressed(all);
     add_optimized(all);
 }
@@ -146,6 +148,65 @@ fn add_cogroup(all: &Topologies) {
             .aggregate(String::new)
             .to_stream()
             .to("out");
+    });
+    all.dsl("cogroup-twice", cogroup_twice);
+    all.optimized("optimized-cogroup-twice", cogroup_twice);
+    all.dsl("cogroup-group-again", |builder| {
+        let first = stream(builder, "in").group_by_key();
+        let second = stream(builder, "other").group_by(|_, value| value.clone());
+        let kept = Materialized::named("kept").with_value_serde(String::serde());
+        first
+            .cogroup(|_, _, aggregate: String| aggregate)
+            .cogroup(&second, |_, _, aggregate| aggregate)
+            .cogroup(&first, |_, value, _| value.clone())
+            .aggregate_with(String::new, (Named::new("n"), kept))
+            .to_stream()
+            .to("out");
+    });
+}
+
+fn cogroup_twice(builder: &StreamsBuilder) {
+    let first = stream(builder, "in").group_by(|_, value| value.clone());
+    let second = Grouped::named("second");
+    let second = stream(builder, "other").group_by_with(|_, value| value.clone(), second);
+    let cogrouped = first
+        .cogroup(|_, _, aggregate: String| aggregate)
+        .cogroup(&second, |_, _, aggregate| aggregate);
+    cogrouped.aggregate(String::new).to_stream().to("out");
+    let kept = Materialized::named("kept").with_value_serde(String::serde());
+    cogrouped
+        .aggregate_with(String::new, kept)
+        .to_stream()
+        .to("out");
+    cogrouped
+        .windowed_by(TimeWindows::of_size_with_no_grace(MINUTE_MS))
+        .aggregate(String::new);
+    cogrouped
+        .windowed_by_sliding(SlidingWindows::of_time_difference_with_no_grace(MINUTE_MS))
+        .aggregate(String::new);
+    cogrouped
+        .windowed_by_sessions(SessionWindows::of_inactivity_gap_with_no_grace(MINUTE_MS))
+        .aggregate(String::new, |_, one, _| one);
+}
+
+fn add_suppliers(all: &Topologies) {
+    all.dsl("suppliers", |builder| {
+        let grouped = stream(builder, "in").group_by_key();
+        let lru = Materialized::supplied(Stores::lru_map("lru", 2));
+        grouped.reduce_with(|value, _| value.clone(), lru);
+        let versioned = Stores::persistent_versioned_key_value_store("versioned", MINUTE_MS);
+        grouped.count_with(Materialized::supplied(versioned));
+        let window = Stores::in_memory_window_store("window", MINUTE_MS, MINUTE_MS);
+        grouped
+            .windowed_by(TimeWindows::of_size_with_no_grace(MINUTE_MS))
+            .count_with(Materialized::supplied(window));
+        let session = Stores::persistent_session_store("session", MINUTE_MS);
+        grouped
+            .windowed_by_sessions(SessionWindows::of_inactivity_gap_with_no_grace(MINUTE_MS))
+            .count_with(Materialized::supplied(session));
+        let memory = Materialized::supplied(Stores::in_memory_key_value_store("table"));
+        let table: Table = builder.table_with("t", Consumed::default(), memory);
+        table.to_stream().to("out");
     });
 }
 

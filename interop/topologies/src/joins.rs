@@ -6,6 +6,8 @@ use riverrun_streams::dsl::{
     GlobalKTable, JoinWindows, Materialized, StreamJoined, StreamsBuilder, TableJoined,
 };
 use riverrun_streams::serde::DefaultSerde as _;
+use riverrun_streams::topology::StreamPartitioner;
+use std::sync::Arc;
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -145,6 +147,20 @@ fn add_foreign_keys(all: &Topologies) {
             |value, _| value.clone(),
             TableJoined::named("n"),
             Materialized::with(String::serde(), String::serde()),
+        )
+        .to_stream()
+        .to("out");
+    });
+    all.dsl("join-foreign-key-partitioned", |builder| {
+        let a = table(builder, "a");
+        let b = table(builder, "b");
+        let first: StreamPartitioner<String, ()> = Arc::new(|_, _, _, _| Some(vec![0]));
+        a.join_foreign_key_with(
+            &b,
+            |_, value| value.clone(),
+            |value, _| value.clone(),
+            TableJoined::with(Arc::clone(&first), first).with_name("n"),
+            Materialized::default().with_value_serde(String::serde()),
         )
         .to_stream()
         .to("out");

@@ -7,6 +7,7 @@ import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.kstream.CogroupedKStream;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KStream;
@@ -18,6 +19,7 @@ import org.apache.kafka.streams.kstream.SlidingWindows;
 import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.state.Stores;
 
 /** Topologies of tables and aggregations. */
 final class AggregationTopologies {
@@ -30,6 +32,7 @@ final class AggregationTopologies {
         addCounts(all);
         addWindows(all);
         addCogroup(all);
+        addSuppliers(all);
         addOptimized(all);
     }
 
@@ -164,6 +167,49 @@ final class AggregationTopologies {
             first.<String>cogroup((key, value, aggregate) -> aggregate)
                     .cogroup(second, (key, value, aggregate) -> aggregate)
                     .aggregate(() -> "")
+                    .toStream()
+                    .to("out");
+        });
+        all.dsl("cogroup-twice", AggregationTopologies::cogroupTwice);
+        all.optimized("optimized-cogroup-twice", AggregationTopologies::cogroupTwice);
+        all.dsl("cogroup-group-again", builder -> {
+            KGroupedStream<String, String> first = StreamTopologies.in(builder).groupByKey();
+            KGroupedStream<String, String> second =
+                    builder.<String, String>stream("other").groupBy((key, value) -> value);
+            first.<String>cogroup((key, value, aggregate) -> aggregate)
+                    .cogroup(second, (key, value, aggregate) -> aggregate)
+                    .cogroup(first, (key, value, aggregate) -> value)
+                    .aggregate(() -> "", Named.as("n"), Materialized.as("kept"))
+                    .toStream()
+                    .to("out");
+        });
+    }
+
+    private static void cogroupTwice(StreamsBuilder builder) {
+        KGroupedStream<String, String> first = StreamTopologies.in(builder).groupBy((key, value) -> value);
+        KGroupedStream<String, String> second = builder.<String, String>stream("other")
+                .groupBy((key, value) -> value, Grouped.as("second"));
+        CogroupedKStream<String, String> cogrouped = first.<String>cogroup((key, value, aggregate) -> aggregate)
+                .cogroup(second, (key, value, aggregate) -> aggregate);
+        cogrouped.aggregate(() -> "").toStream().to("out");
+        cogrouped.aggregate(() -> "", Materialized.as("kept")).toStream().to("out");
+        cogrouped.windowedBy(TimeWindows.ofSizeWithNoGrace(MINUTE)).aggregate(() -> "");
+        cogrouped.windowedBy(SlidingWindows.ofTimeDifferenceWithNoGrace(MINUTE)).aggregate(() -> "");
+        cogrouped
+                .windowedBy(SessionWindows.ofInactivityGapWithNoGrace(MINUTE))
+                .aggregate(() -> "", (key, one, other) -> one);
+    }
+
+    private static void addSuppliers(Topologies all) {
+        all.dsl("suppliers", builder -> {
+            KGroupedStream<String, String> grouped = StreamTopologies.in(builder).groupByKey();
+            grouped.reduce((value, other) -> value, Materialized.as(Stores.lruMap("lru", 2)));
+            grouped.count(Materialized.as(Stores.persistentVersionedKeyValueStore("versioned", MINUTE)));
+            grouped.windowedBy(TimeWindows.ofSizeWithNoGrace(MINUTE))
+                    .count(Materialized.as(Stores.inMemoryWindowStore("window", MINUTE, MINUTE, false)));
+            grouped.windowedBy(SessionWindows.ofInactivityGapWithNoGrace(MINUTE))
+                    .count(Materialized.as(Stores.persistentSessionStore("session", MINUTE)));
+            builder.<String, String>table("t", Materialized.as(Stores.inMemoryKeyValueStore("table")))
                     .toStream()
                     .to("out");
         });

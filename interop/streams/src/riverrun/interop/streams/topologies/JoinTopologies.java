@@ -1,6 +1,8 @@
 package riverrun.interop.streams.topologies;
 
 import java.time.Duration;
+import java.util.Optional;
+import java.util.Set;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
@@ -12,6 +14,7 @@ import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.TableJoined;
 import org.apache.kafka.streams.kstream.ValueJoiner;
+import org.apache.kafka.streams.processor.StreamPartitioner;
 
 /** Topologies of joins. */
 final class JoinTopologies {
@@ -118,6 +121,14 @@ final class JoinTopologies {
                             FIRST,
                             TableJoined.as("n"),
                             Materialized.with(Serdes.String(), Serdes.String()))
+                    .toStream()
+                    .to("out");
+        });
+        all.dsl("join-foreign-key-partitioned", builder -> {
+            KTable<String, String> a = builder.table("a");
+            KTable<String, String> b = builder.table("b");
+            StreamPartitioner<String, Void> first = (topic, key, value, count) -> Optional.of(Set.of(0));
+            a.join(b, value -> value, FIRST, TableJoined.with(first, first).withName("n"))
                     .toStream()
                     .to("out");
         });
