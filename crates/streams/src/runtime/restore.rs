@@ -99,8 +99,9 @@ impl Restorer {
 
     /// The next record of a changelog that is being read.
     pub(super) fn position(&self, partition: &TopicPartition) -> Option<i64> {
-        let is_read = self.restoring.contains_key(partition);
-        is_read.then(|| self.consumer.position(partition)).flatten()
+        let restoring = self.restoring.get(partition)?;
+        let position = self.consumer.position(partition);
+        Some(position.unwrap_or(restoring.next_offset))
     }
 
     /// Begins to restore stores. What is committed of the tasks' inputs is known before, so that the changelogs have
@@ -158,14 +159,10 @@ impl Restorer {
                 .on_restore_start(&partition, &store, from, end_offset);
             self.restoring.insert(partition, restoring);
         }
-        let read = self.read(starts);
-        read.map_err(|error| NotBegun::Failed(client_error(error)))
-    }
-
-    fn read(&mut self, starts: Vec<(TopicPartition, i64)>) -> Result<(), Error> {
-        self.consumer.assign(self.restoring.keys().cloned())?;
+        self.assign().map_err(NotBegun::Failed)?;
         for (partition, from) in starts {
-            self.consumer.seek(&partition, from)?;
+            let sought = self.consumer.seek(&partition, from).map_err(client_error);
+            sought.map_err(NotBegun::Failed)?;
         }
         Ok(())
     }
@@ -178,6 +175,19 @@ impl Restorer {
         if self.restoring.is_empty() {
             return Ok(());
         }
+        self.read(timeout).await?;
+        self.settle()
+    }
+
+    async fn read(&mut self, timeout: Duration) -> Result<(), StreamsError> {
+        let read_count = self.restoring.values().filter(|one| one.is_read()).count();
+        if read_count == self.restoring.len() {
+            return Ok(());
+        }
+        let timeout = match read_count {
+            0 => timeout,
+            _ => Duration::ZERO,
+        };
         let records = match self.consumer.poll(timeout).await {
             Ok(records) => records.into_owned().map_err(client_error)?,
             Err(error) => return unread(error),
@@ -196,26 +206,41 @@ impl Restorer {
             let position = self.consumer.position(partition);
             restoring.next_offset = position.unwrap_or(restoring.next_offset);
         }
-        let done: Vec<TopicPartition> = self
-            .restoring
-            .iter()
-            .filter(|(_, restoring)| restoring.next_offset >= restoring.end_offset)
-            .map(|(partition, _)| partition.clone())
-            .collect();
-        for partition in &done {
-            if let Some(restoring) = self.restoring.remove(partition) {
-                restoring.note(restoring.end_offset)?;
-                let store = restoring.store.borrow();
-                self.listener
-                    .on_restore_end(partition, store.name(), restoring.restored_count);
-                tracing::info!(changelog = %partition, "a store is restored up to the end of its changelog");
+        let unread = self.restoring.values().filter(|one| !one.is_read()).count();
+        match read_count + unread == self.restoring.len() {
+            true => Ok(()),
+            false => self.assign(),
+        }
+    }
+
+    /// Has the consumer read what is not read yet.
+    fn assign(&mut self) -> Result<(), StreamsError> {
+        let unread = self.restoring.iter().filter(|(_, one)| !one.is_read());
+        let unread = unread.map(|(partition, _)| partition.clone());
+        self.consumer.assign(unread).map_err(client_error)
+    }
+
+    /// Stores that have read their changelogs to the end do what they have put off: one at a time and in steps, so that
+    /// the thread's other tasks go on meanwhile.
+    fn settle(&mut self) -> Result<(), StreamsError> {
+        let read = self.restoring.iter().filter(|(_, one)| one.is_read());
+        let read: Vec<TopicPartition> = read.map(|(partition, _)| partition.clone()).collect();
+        for partition in &read {
+            let Some(restoring) = self.restoring.get(partition) else {
+                continue;
+            };
+            if !restoring.store.borrow_mut().settle(0)? {
+                break;
             }
+            restoring.note(restoring.end_offset)?;
+            let store = restoring.store.borrow();
+            self.listener
+                .on_restore_end(partition, store.name(), restoring.restored_count);
+            drop(store);
+            self.restoring.remove(partition);
+            tracing::info!(changelog = %partition, "a store is restored up to the end of its changelog");
         }
-        if done.is_empty() {
-            return Ok(());
-        }
-        let left = self.restoring.keys().cloned();
-        self.consumer.assign(left).map_err(client_error)
+        Ok(())
     }
 
     /// The task goes away before its stores are restored. They note how far they are.
@@ -230,8 +255,7 @@ impl Restorer {
         }
         self.restoring
             .retain(|_, restoring| restoring.task_id != task_id);
-        let left = self.restoring.keys().cloned();
-        noted.and(self.consumer.assign(left).map_err(client_error))
+        noted.and(self.assign())
     }
 
     pub(super) async fn close(self, timeout: Duration) {
@@ -274,6 +298,11 @@ fn start(logged: &LoggedStore, span: (i64, i64)) -> Result<Option<i64>, StreamsE
 }
 
 impl Restoring {
+    /// Whether nothing is left to be read for it.
+    const fn is_read(&self) -> bool {
+        self.next_offset >= self.end_offset
+    }
+
     /// Puts records into the store; those without a key, which no store writes, are left out, and so are those that
     /// are still to be processed.
     fn put(&self, records: Vec<OwnedRecord>) -> Result<(), StreamsError> {

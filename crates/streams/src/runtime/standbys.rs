@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 /// A task that is to run here, and the next offsets of its changelogs.
 pub(super) type Promoted = (BuiltTask, BTreeMap<TopicPartition, i64>);
 
+/// How many bytes of records a store may have put off to work on.
+const PUT_OFF_BYTES: u64 = 64 << 20;
 /// The longest that a thread waits to be told where changelogs begin, and the pause before it asks again.
 const BEGINS_TIMEOUT_MS: u64 = 2_000;
 const BEGINS_TIMEOUT: Duration = Duration::from_millis(BEGINS_TIMEOUT_MS);
@@ -228,7 +230,10 @@ impl Standbys {
         }
         for (partition, records) in &batches {
             if let Some(following) = self.changelogs.get(&**partition) {
-                following.store.borrow_mut().restore(records)?;
+                let mut store = following.store.borrow_mut();
+                store.restore(records)?;
+                // What is put off is done at a commit, for which the thread's tasks wait.
+                store.settle(PUT_OFF_BYTES)?;
             }
         }
         let mut moved = BTreeSet::new();

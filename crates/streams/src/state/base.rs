@@ -145,6 +145,11 @@ impl<K, V> Base<K, V> {
         self.named(restored)
     }
 
+    pub(crate) fn settle(&mut self, most_bytes: u64) -> Result<bool, StreamsError> {
+        let settled = self.bytes.settle(most_bytes);
+        self.named(settled)
+    }
+
     pub(crate) fn commit(&mut self, offsets: &Offsets) -> Result<(), StreamsError> {
         let committed = self.bytes.commit(offsets);
         self.named(committed)
@@ -188,6 +193,10 @@ impl<S: OverBytes> StateStore for S {
 
     fn restore(&mut self, records: &[ChangelogRecord]) -> Result<(), StreamsError> {
         self.base_mut().restore(records)
+    }
+
+    fn settle(&mut self, most_bytes: u64) -> Result<bool, StreamsError> {
+        self.base_mut().settle(most_bytes)
     }
 
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StreamsError> {

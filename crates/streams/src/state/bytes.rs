@@ -3,7 +3,8 @@
 //! A store asks its [`Backend`] for one [`ByteMap`], or for one a segment. Values are borrowed from where they are:
 //! nothing is copied to be read. On disk rows wait in memory until offsets of the changelog are to be noted. Then a few
 //! go through one journal with the offsets, in order, and many into a table that is on the disk before them; so offsets
-//! that are found after a crash never promise rows that are not there.
+//! that are found after a crash never promise rows that are not there. Rows that are restored go the same way, but
+//! those that memory has no room for wait in files until the changelog is read (`restored`).
 
 mod budget;
 mod disk;
@@ -11,7 +12,9 @@ mod family;
 mod hashed_rows;
 mod memory;
 mod merge;
+mod restored;
 mod restored_rows;
+mod restored_runs;
 mod task_database;
 mod write_buffer;
 
@@ -108,6 +111,17 @@ pub(crate) trait ByteMap: Send + 'static {
             Some(value) => self.put(key, value),
             None => self.delete(key),
         }
+    }
+
+    /// Takes what was restored out of memory.
+    fn relieve(&mut self) -> Result<(), StoreFault> {
+        Ok(())
+    }
+
+    /// Does a part of what `flush` would do, if more than so many bytes of restored rows wait in files. Whether no more
+    /// than these are left.
+    fn settle(&mut self, _most_bytes: u64) -> Result<bool, StoreFault> {
+        Ok(true)
     }
 
     /// Writes the rows that wait: before it is noted that they are there.

@@ -61,6 +61,10 @@ impl<B: Backend> ByteStore for KeyValueRows<B> {
         self.map.restore(&record.key, value)
     }
 
+    fn settle(&mut self, most_bytes: u64) -> Result<bool, StoreFault> {
+        self.map.settle(most_bytes)
+    }
+
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault> {
         self.map.flush()?;
         self.backend.commit(offsets)

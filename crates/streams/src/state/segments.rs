@@ -59,7 +59,7 @@ pub(crate) struct Segments<B: Backend> {
     open: BTreeMap<i64, B::Map>,
     /// -1 before the first. It is not kept on disk: who restores the store learns it again.
     observed_ms: i64,
-    /// What was restored since all segments have written it.
+    /// What was restored since all segments have taken it out of memory.
     restored_bytes: usize,
 }
 
@@ -198,9 +198,26 @@ impl<B: Backend> Segments<B> {
         map.restore(key, value)?;
         self.restored_bytes += key.len() + value.map_or(0, <[u8]>::len);
         match self.restored_bytes > RESTORED_BYTES {
-            true => self.flush(),
+            true => self.relieve(),
             false => Ok(()),
         }
+    }
+
+    /// Every segment takes restored rows out of memory.
+    fn relieve(&mut self) -> Result<(), StoreFault> {
+        self.restored_bytes = 0;
+        let mut maps = self.open.values_mut();
+        maps.try_for_each(ByteMap::relieve)
+    }
+
+    /// See `ByteMap::settle`: one segment after the other does, until one has more left.
+    pub(crate) fn settle(&mut self, most_bytes: u64) -> Result<bool, StoreFault> {
+        for map in self.open.values_mut() {
+            if !map.settle(most_bytes)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Every segment writes the rows that wait.

@@ -187,6 +187,10 @@ impl<B: Backend> ByteStore for WindowRows<B> {
         restored
     }
 
+    fn settle(&mut self, most_bytes: u64) -> Result<bool, StoreFault> {
+        self.segments.settle(most_bytes)
+    }
+
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault> {
         self.segments.flush()?;
         self.segments.backend_mut().commit(offsets)

@@ -5,7 +5,7 @@
 
 use super::family::{Family, check_key};
 use super::merge::{Hiding, merge};
-use super::restored_rows::RestoredRows;
+use super::restored::Restored;
 use super::task_database::{TaskDatabase, guarded};
 use super::write_buffer::WriteBuffer;
 use super::{Backend, Bounds, ByteMap, ByteString, Direction, Offsets, Rows, Stored, is_empty};
@@ -257,7 +257,7 @@ pub(crate) struct DiskMap {
     /// Families of older formats that have rows, with what makes their values new ones.
     older: Vec<(Family, &'static [u8])>,
     /// What came of the changelog and is not in `newest` yet.
-    restored: RefCell<RestoredRows>,
+    restored: RefCell<Restored>,
     /// What was put later than that, if there are no rows of older formats.
     buffer: WriteBuffer,
     unpaced_bytes: usize,
@@ -273,9 +273,20 @@ impl DiskMap {
         if restored.is_empty() {
             return Ok(());
         }
-        self.write_all(restored.size_bytes(), restored.sorted())?;
-        restored.clear();
+        let Some(rows) = restored.only_rows() else {
+            return restored.settle_all(&self.newest);
+        };
+        self.write_all(rows.size_bytes(), rows.sorted())?;
+        rows.clear();
         Ok(())
+    }
+
+    /// Makes room in memory.
+    fn spill(&mut self) -> Result<(), StoreFault> {
+        match self.older.is_empty() {
+            true => self.restored.get_mut().spill(&self.newest),
+            false => self.write_restored(),
+        }
     }
 
     /// Writes what waits in the buffer.
@@ -297,7 +308,7 @@ impl DiskMap {
     ) -> Result<(), StoreFault> {
         if size_bytes >= TABLE_BYTES && self.older.is_empty() {
             self.newest.wait_for_tables()?;
-            return self.newest.ingest(rows);
+            return self.newest.ingest(rows.map(Ok));
         }
         for (key, value) in rows {
             self.write(key, value)?;
@@ -377,14 +388,24 @@ impl ByteMap for DiskMap {
             self.buffer.free();
         }
         let row_bytes = key.len() + value.map_or(0, <[u8]>::len);
-        if !self.restored.get_mut().has_room(row_bytes) {
-            self.write_restored()?;
+        if !self.restored.get_mut().rows().has_room(row_bytes) {
+            self.spill()?;
         }
-        if self.restored.get_mut().push(key, value) {
+        if self.restored.get_mut().rows().push(key, value) {
             return Ok(());
         }
         self.write_restored()?;
         self.write(key, value)
+    }
+
+    fn relieve(&mut self) -> Result<(), StoreFault> {
+        self.spill()?;
+        self.restored.get_mut().rows().free();
+        Ok(())
+    }
+
+    fn settle(&mut self, most_bytes: u64) -> Result<bool, StoreFault> {
+        self.restored.get_mut().settle(most_bytes, &self.newest)
     }
 
     fn flush(&mut self) -> Result<(), StoreFault> {

@@ -8,6 +8,8 @@ use super::{Bounds, ByteString, Direction, Row, Rows, Stored, contains};
 use crate::store_fault::StoreFault;
 use fjall::Keyspace;
 use std::cell::OnceCell;
+use std::io;
+use std::path::Path;
 
 /// What the name of the keyspace adds that has the row with the empty key.
 const EMPTY: &str = "/empty";
@@ -57,7 +59,7 @@ impl Family {
             return Ok(None);
         }
         let family = Self::open(database, name)?;
-        if !guarded(|| family.rows.is_empty())? || family.get(&[])?.is_some() {
+        if !family.is_empty()? {
             return Ok(Some(family));
         }
         family.remove_all()?;
@@ -100,28 +102,43 @@ impl Family {
     }
 
     /// Writes rows that are sorted by their keys as a table of their own; those without a value are deleted.
-    pub(super) fn ingest<'a>(
+    pub(super) fn ingest<B: AsRef<[u8]> + Into<ByteString>>(
         &self,
-        rows: impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)>,
+        rows: impl Iterator<Item = io::Result<(B, Option<B>)>>,
     ) -> Result<(), StoreFault> {
+        let is_first_of_all =
+            |row: &io::Result<(B, _)>| row.as_ref().is_ok_and(|(key, _)| key.as_ref().is_empty());
         let mut rows = rows.peekable();
-        if let Some((key, value)) = rows.next_if(|(key, _)| key.is_empty()) {
+        if let Some((_, value)) = rows.next_if(is_first_of_all).transpose()? {
             match value {
-                Some(value) => self.insert(key, value)?,
-                None => self.remove(key)?,
+                Some(value) => self.insert(&[], value)?,
+                None => self.remove(&[])?,
             }
+        }
+        if rows.peek().is_none() {
+            return Ok(());
         }
         self.database.sync_notes()?;
         guarded(|| {
             let mut table = self.rows.start_ingestion()?;
-            for (key, value) in rows {
-                match value {
-                    Some(value) => table.write(key, value)?,
-                    None => table.write_tombstone(key)?,
+            for row in rows {
+                match row? {
+                    (key, Some(value)) => table.write(key, value)?,
+                    (key, None) => table.write_tombstone(key)?,
                 }
             }
             table.finish()
         })
+    }
+
+    /// Whether there are no rows.
+    pub(super) fn is_empty(&self) -> Result<bool, StoreFault> {
+        Ok(guarded(|| self.rows.is_empty())? && self.get(&[])?.is_none())
+    }
+
+    /// Where files of the task are.
+    pub(super) fn directory(&self) -> &Path {
+        self.database.directory()
     }
 
     /// Deletes everything.

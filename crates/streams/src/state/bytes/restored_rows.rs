@@ -1,7 +1,10 @@
-//! Rows of a changelog on their way to the disk: collected, sorted, and written as a table of their own. That costs
-//! less than to put one after the other into the journal and a sorted map, and what was overwritten is not written.
+//! Rows of a changelog on their way to the disk: collected, sorted, and written as a table of their own, or as a run
+//! that waits for others. That costs less than to put one after the other into the journal and a sorted map, and what
+//! was overwritten is not written.
 
 use super::budget::Budget;
+use super::restored_runs::{KeyRest, shared_bytes};
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// So many bytes of rows are collected.
@@ -16,6 +19,8 @@ const BESIDE_BYTES: usize = size_of::<Place>();
 pub(super) struct RestoredRows {
     bytes: Vec<u8>,
     places: Vec<Place>,
+    /// How many bytes all keys begin with.
+    shared_bytes: usize,
     budget: Arc<Budget>,
     /// What they have of it.
     held_bytes: usize,
@@ -36,8 +41,11 @@ impl Drop for RestoredRows {
 /// Where a row is: its key, and its value behind that, if it is not deleted.
 #[derive(Debug, Clone, Copy)]
 struct Place {
-    /// How the key begins, so that most keys are compared without a look at them.
+    /// How the key goes on behind what all keys begin with, so that most are compared without a look at them. It is
+    /// known when they are sorted.
     prefix: u64,
+    /// How many rows came before.
+    number: u32,
     start: u32,
     key_bytes: u16,
     /// `DELETED` when there is no value.
@@ -46,19 +54,12 @@ struct Place {
 
 const DELETED: u32 = u32::MAX;
 
-/// A number that is in the order of keys, where it differs.
-fn prefix(key: &[u8]) -> u64 {
-    let mut first = [0; 8];
-    let known = key.len().min(first.len());
-    first[..known].copy_from_slice(&key[..known]);
-    u64::from_be_bytes(first)
-}
-
 impl RestoredRows {
     const fn within(budget: Arc<Budget>) -> Self {
         Self {
             bytes: Vec::new(),
             places: Vec::new(),
+            shared_bytes: 0,
             budget,
             held_bytes: 0,
         }
@@ -85,19 +86,28 @@ impl RestoredRows {
 
     /// Adds a row, if its key is not too long and its value not too large for one here.
     pub(super) fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> bool {
+        let number = u32::try_from(self.places.len());
         let start = u32::try_from(self.bytes.len());
         let key_bytes = u16::try_from(key.len());
         let value_bytes = u32::try_from(value.map_or(0, <[u8]>::len));
-        let (Ok(start), Ok(key_bytes), Ok(value_bytes)) = (start, key_bytes, value_bytes) else {
+        let (Ok(number), Ok(start)) = (number, start) else {
+            return false;
+        };
+        let (Ok(key_bytes), Ok(value_bytes)) = (key_bytes, value_bytes) else {
             return false;
         };
         if value_bytes == DELETED {
             return false;
         }
+        self.shared_bytes = match self.places.first() {
+            Some(first) => shared_bytes(&self.row(*first).0[..self.shared_bytes], key),
+            None => key.len(),
+        };
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value.unwrap_or_default());
         self.places.push(Place {
-            prefix: prefix(key),
+            prefix: 0,
+            number,
             start,
             key_bytes,
             value_bytes: if value.is_some() {
@@ -119,7 +129,13 @@ impl RestoredRows {
         }
     }
 
-    fn free(&mut self) {
+    /// The memory that they share with others.
+    pub(super) const fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+
+    /// Forgets the rows and keeps nothing.
+    pub(super) fn free(&mut self) {
         self.bytes = Vec::new();
         self.places = Vec::new();
         self.note_held();
@@ -132,19 +148,37 @@ impl RestoredRows {
         (key, is_there.then(|| &rest[..place.value_bytes as usize]))
     }
 
+    fn rest(&self, place: Place) -> KeyRest {
+        KeyRest {
+            first: place.prefix,
+            size_bytes: usize::from(place.key_bytes) - self.shared_bytes,
+        }
+    }
+
+    /// How the keys of two rows are ordered.
+    fn compare(&self, left: Place, right: Place) -> Ordering {
+        match self.rest(left).compare(self.rest(right)) {
+            Some(order) => order,
+            None => self.row(left).0.cmp(self.row(right).0),
+        }
+    }
+
     /// The newest row of each key, by key.
     pub(super) fn sorted(&mut self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
         let mut places = std::mem::take(&mut self.places);
-        // Of the same key, the order in which they came stays.
-        places.sort_by(|left, right| {
-            let order = left.prefix.cmp(&right.prefix);
-            order.then_with(|| self.row(*left).0.cmp(self.row(*right).0))
+        for place in &mut places {
+            place.prefix = KeyRest::of(self.row(*place).0, self.shared_bytes).first;
+        }
+        places.sort_unstable_by(|left, right| {
+            // Of the same key, the order in which they came stays.
+            let order = self.compare(*left, *right);
+            order.then(left.number.cmp(&right.number))
         });
         self.places = places;
         let rows = &*self;
         let newest = rows.places.iter().enumerate().filter(move |(at, place)| {
             let next = rows.places.get(at + 1);
-            next.is_none_or(|next| rows.row(*next).0 != rows.row(**place).0)
+            next.is_none_or(|next| rows.compare(*next, **place).is_ne())
         });
         newest.map(move |(_, place)| rows.row(*place))
     }
@@ -174,7 +208,11 @@ mod tests {
                 (proptest::collection::vec(0..3_u8, 0..3), proptest::option::of(any::<[u8; 2]>())),
                 0..60,
             ),
+            begin_bytes in 0..12_usize,
         ) {
+            // Every other key is longer than what is compared as a number.
+            let begin = |key: &[u8]| [vec![1; begin_bytes * (key.len() % 2)].as_slice(), key].concat();
+            let rows: Vec<_> = rows.iter().map(|(key, value)| (begin(key), *value)).collect();
             let (mut restored, mut model) = (RestoredRows::default(), BTreeMap::new());
             for _ in 0..2 {
                 for (key, value) in &rows {

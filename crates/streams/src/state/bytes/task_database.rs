@@ -87,6 +87,11 @@ impl TaskDatabase {
         })
     }
 
+    /// Where other files of the task may be.
+    pub(super) fn directory(&self) -> &Path {
+        self.directory.parent().unwrap_or(&self.directory)
+    }
+
     /// The keyspace of this name, which is made if it is not there.
     pub(crate) fn keyspace(&self, name: &str) -> Result<Keyspace, StoreFault> {
         if name.len() > MAX_NAME_BYTES {

@@ -227,6 +227,10 @@ impl<S: ByteStore> ByteStore for Cached<S> {
         self.inner.restore(record)
     }
 
+    fn settle(&mut self, most_bytes: u64) -> Result<bool, StoreFault> {
+        self.inner.settle(most_bytes)
+    }
+
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault> {
         self.inner.commit(offsets)
     }

@@ -163,6 +163,13 @@ impl ByteStore for Metered {
         restored
     }
 
+    fn settle(&mut self, most_bytes: u64) -> Result<bool, StoreFault> {
+        let began = (self.meter.clock_ns)();
+        let settled = self.inner.settle(most_bytes);
+        self.meter.note(Operation::Restore, began);
+        settled
+    }
+
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault> {
         let began = (self.meter.clock_ns)();
         let committed = self.inner.commit(offsets);

@@ -219,6 +219,16 @@ proptest! {
 /// Rows enough for tables of their own. Some are overwritten, some deleted, and the store is written between.
 #[test]
 fn what_was_restored_by_tables_outlives_a_crash() {
+    check_restored(200);
+}
+
+/// More rows than wait in memory.
+#[test]
+fn what_was_restored_by_merged_runs_outlives_a_crash() {
+    check_restored(6_000);
+}
+
+fn check_restored(value_bytes: usize) {
     type Texts = KeyValueStore<String, String>;
     let supplier = Stores::persistent_timestamped_key_value_store("s");
     let builder =
@@ -230,7 +240,8 @@ fn what_was_restored_by_tables_outlives_a_crash() {
         let records: Vec<ChangelogRecord> = (0..2000_i64)
             .map(|number| {
                 let key = format!("{:04}", number * 7 % 1500 + round * 100);
-                let value = (number % 5 != round).then(|| format!("{round}{}", "x".repeat(200)));
+                let value =
+                    (number % 5 != round).then(|| format!("{round}{}", "x".repeat(value_bytes)));
                 model.insert(key.clone(), value.clone());
                 ChangelogRecord {
                     key: key.into(),
@@ -242,6 +253,17 @@ fn what_was_restored_by_tables_outlives_a_crash() {
             })
             .collect();
         life.borrow_mut().restore(&records).expect("restored");
+        let promised = |world: &World| {
+            let after = world.killed(0);
+            let (_, life) = after.build::<Texts>(&builder);
+            let offset = life.borrow().committed_offset("t", 7);
+            offset.expect("read")
+        };
+        assert_eq!(promised(&world), (round > 0).then(|| round - 1));
+        if round == 1 {
+            while !life.borrow_mut().settle(0).expect("written") {}
+        }
+        assert_eq!(promised(&world), (round > 0).then(|| round - 1));
         let (key, value) = ("0777".to_owned(), format!("put in {round}"));
         let mut writing = store.borrow_mut();
         let put = writing.put(&mut world.context, &key, Some(&value));

@@ -1,5 +1,6 @@
 //! Window stores.
 
+use super::key_value::offsets;
 use super::world::{TOPIC, VARIANTS, Variant, World, hex, restored};
 use crate::headers::Headers;
 use crate::serde::{DefaultSerde as _, Window, Windowed};
@@ -104,6 +105,53 @@ fn rows_expire_by_the_latest_start() {
             }
         }
     }
+}
+
+/// More of them than memory has room for, in three segments.
+#[test]
+fn windows_that_are_restored_by_merged_runs_are_all_there() {
+    let mut before = World::new(0);
+    let supplier_of = |store_type| supplier(store_type, TimeFirst::No);
+    let (written, _) = before.build::<Store>(&builder(IN_MEMORY, supplier_of(StoreType::InMemory)));
+    let key = |number: i64| format!("{}", number % 20);
+    let start_ms = |number: i64| 60_000 + number * 131 % 190_000;
+    let value = "v".repeat(12_000);
+    for number in 0..1_600 {
+        let value = format!("{number}{value}");
+        put(
+            &mut before,
+            &written,
+            &key(number),
+            Some(&value),
+            start_ms(number),
+        );
+    }
+    for number in (0..1_600).step_by(7) {
+        put(&mut before, &written, &key(number), None, start_ms(number));
+    }
+    let records = restored(&before.drain());
+
+    let on_disk = Variant {
+        store_type: StoreType::Persistent,
+        ..IN_MEMORY
+    };
+    let builder = builder(on_disk, supplier_of(StoreType::Persistent));
+    let world = World::new(0);
+    let (store, life) = world.build::<Store>(&builder);
+    let check = |store: &Rc<RefCell<Store>>| {
+        for number in 0..20 {
+            let expected = values(&written, &key(number), 0, i64::MAX);
+            assert!(expected.len() > 60);
+            assert!(values(store, &key(number), 0, i64::MAX) == expected);
+        }
+    };
+    life.borrow_mut().restore(&records).expect("restored");
+    while !life.borrow_mut().settle(0).expect("written") {}
+    check(&store);
+    life.borrow_mut().commit(&offsets(1)).expect("committed");
+    let after = world.killed(0);
+    let (left, _) = after.build::<Store>(&builder);
+    check(&left);
 }
 
 #[test]
@@ -314,9 +362,7 @@ fn segments_are_found_again_and_dropped_from_the_disk() {
     for start_ms in (0..10).map(|window| window * INTERVAL_MS) {
         put(&mut world, &store, "k", Some("v"), start_ms);
     }
-    life.borrow_mut()
-        .commit(&super::key_value::offsets(9))
-        .expect("committed");
+    life.borrow_mut().commit(&offsets(9)).expect("committed");
     let mut killed = world.killed(0);
     let (store, _) = killed.build::<Store>(&builder);
     let starts = |store: &Rc<RefCell<Store>>| -> Vec<i64> {
@@ -347,7 +393,7 @@ fn what_was_restored_is_there_when_its_offset_is() {
     let world = World::new(0);
     let (_, life) = world.build::<Store>(&builder);
     life.borrow_mut().restore(&records).expect("restored");
-    let committed = life.borrow_mut().commit(&super::key_value::offsets(9));
+    let committed = life.borrow_mut().commit(&offsets(9));
     committed.expect("committed");
     let killed = world.killed(0);
     let (left, life) = killed.build::<Store>(&builder);
