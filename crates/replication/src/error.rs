@@ -50,9 +50,9 @@ impl AppendError {
             storage::AppendError::Storage(_) | storage::AppendError::Offline => {
                 ErrorCode::KafkaStorageError
             }
-            storage::AppendError::Corrupt(_) | storage::AppendError::CorruptChecksum { .. } => {
-                ErrorCode::CorruptMessage
-            }
+            storage::AppendError::Corrupt(_)
+            | storage::AppendError::CorruptChecksum { .. }
+            | storage::AppendError::UnknownCodec { .. } => ErrorCode::CorruptMessage,
             storage::AppendError::Empty
             | storage::AppendError::InvalidOffsets
             | storage::AppendError::UnexpectedOffset { .. } => ErrorCode::InvalidRecord,

@@ -100,6 +100,14 @@ pub enum AppendError {
         /// Its base offset.
         base_offset: Offset,
     },
+    /// Nobody could read the records of a batch.
+    #[error("the batch at offset {base_offset} has the unknown compression codec {codec}")]
+    UnknownCodec {
+        /// Its base offset.
+        base_offset: Offset,
+        /// The codec's number.
+        codec: i8,
+    },
     /// There is no whole batch to append.
     #[error("there is no batch")]
     Empty,
@@ -317,6 +325,10 @@ impl<D: Disk> Log<D> {
             let base_offset = batch.base_offset();
             if !batch.is_crc_valid() {
                 return Err(AppendError::CorruptChecksum { base_offset });
+            }
+            if batch.compression().is_none() {
+                let codec = batch.attributes().compression_id();
+                return Err(AppendError::UnknownCodec { base_offset, codec });
             }
             let stored = StoredBatch::of(&batch, length as u64);
             if base_offset < next_offset {

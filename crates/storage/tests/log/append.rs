@@ -8,6 +8,7 @@ use crate::support::{
     batch, batch_of, marker, new_log, opening, producer_batch, read_all, small_config,
     transactional_batch,
 };
+use record::batch_layout::{ATTRIBUTES_OFFSET, CRC_OFFSET};
 use record::{
     BatchHeader, ProduceValidator, RecordBatch, TargetCompression, TimestampType, ValidatedBatch,
     ValidationRules,
@@ -232,6 +233,15 @@ fn a_follower_takes_what_the_leader_has_stamped() {
     assert_eq!(refused.unwrap_err().to_string(), expected.to_string());
     let refused = log.append_as_follower(&stamped(6, 5, &["next epoch"]), LeaderEpoch(4), 0);
     assert!(matches!(refused, Err(AppendError::Empty)));
+    let mut unknown = stamped(6, 4, &["of a codec that nobody knows"]);
+    unknown[ATTRIBUTES_OFFSET + 1] |= 7;
+    let crc = crc32c::crc32c(&unknown[ATTRIBUTES_OFFSET..]);
+    unknown[CRC_OFFSET..][..4].copy_from_slice(&crc.to_be_bytes());
+    let refused = log.append_as_follower(&unknown, LeaderEpoch(4), 0);
+    assert!(matches!(
+        refused,
+        Err(AppendError::UnknownCodec { codec: 7, .. })
+    ));
     let mut damaged = stamped(6, 4, &["damaged"]);
     *damaged.last_mut().unwrap() ^= 1;
     let refused = log.append_as_follower(&damaged, LeaderEpoch(4), 0);
