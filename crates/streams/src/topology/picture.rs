@@ -1,51 +1,59 @@
 //! A picture of a topology, in SVG: each sub-topology is a box, records flow downwards.
 //!
 //! A node stands below its predecessors. Topics stand above the sources that read them and below the sinks that write
-//! them; a node shows the state stores that it uses in brackets.
+//! them; a node shows the state stores that it uses in brackets. `layout` says where each stands.
+
+mod layout;
 
 use super::TopologyDescription;
 use super::{DescribedKind, NodeDescription, SinkTopic, SourceTopics, SubtopologyDescription};
+use layout::arranged;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// Lengths in pixels.
-const MARGIN: usize = 20;
-const CHARACTER: usize = 7;
-const PADDING: usize = 10;
-const LINE: usize = 16;
-const GAP: usize = 24;
-const ROW_GAP: usize = 44;
-const TITLE: usize = 26;
+const MARGIN: i64 = 20;
+const PADDING: i64 = 10;
+const LINE: i64 = 16;
+const GAP: i64 = 24;
+const ROW_GAP: i64 = 44;
+const TITLE: i64 = 26;
+/// The head of an arrow.
+const HEAD: i64 = 6;
+
+/// How wide a text is, a little more than monospaced letters of 12 pixels are.
+fn text_width(text: &str) -> i64 {
+    i64::try_from(text.chars().count()).unwrap_or(i64::MAX / 64) * 15 / 2
+}
 
 /// A rectangle with lines of text.
 struct Shape {
     class: &'static str,
     lines: Vec<String>,
-    x: usize,
-    y: usize,
-    width: usize,
-    height: usize,
+    row: usize,
+    center: i64,
+    y: i64,
+    width: i64,
+    height: i64,
 }
 
 impl Shape {
-    fn new(class: &'static str, lines: Vec<String>) -> Self {
-        let longest = lines.iter().map(|line| line.chars().count()).max();
+    fn new(class: &'static str, row: usize, lines: Vec<String>) -> Self {
+        let longest = lines.iter().map(|line| text_width(line)).max();
+        let height = i64::try_from(lines.len()).unwrap_or(1) * LINE + PADDING;
         Self {
             class,
-            width: longest.unwrap_or(0) * CHARACTER + 2 * PADDING,
-            height: lines.len() * LINE + PADDING,
+            row,
+            width: longest.unwrap_or(0) + 2 * PADDING,
+            height,
             lines,
-            x: 0,
+            center: 0,
             y: 0,
         }
     }
 
-    const fn center(&self) -> usize {
-        self.x + self.width / 2
-    }
-
-    const fn bottom(&self) -> usize {
+    const fn bottom(&self) -> i64 {
         self.y + self.height
     }
 }
@@ -53,10 +61,12 @@ impl Shape {
 /// The shapes of a sub-topology, and which of them are connected.
 #[derive(Default)]
 struct Drawing {
-    /// Indices of shapes, from the left.
-    rows: BTreeMap<usize, Vec<usize>>,
     shapes: Vec<Shape>,
     edges: Vec<(usize, usize)>,
+    /// The lanes of each edge through rows that it passes: row and middle.
+    lanes: Vec<Vec<(usize, i64)>>,
+    /// Top and bottom of each row.
+    rows: Vec<(i64, i64)>,
 }
 
 impl TopologyDescription {
@@ -72,7 +82,7 @@ impl TopologyDescription {
                 true => format!("Sub-topology {} (global store)", subtopology.id),
                 false => format!("Sub-topology {}", subtopology.id),
             };
-            let box_width = drawn_width.max(title.chars().count() * CHARACTER + 2 * GAP);
+            let box_width = drawn_width.max(text_width(&title) + 2 * GAP);
             let box_height = drawn_height + TITLE;
             let _ = writeln!(
                 body,
@@ -113,33 +123,26 @@ impl Drawing {
         let mut drawing = Self::default();
         let rows = rows(&subtopology.nodes);
         let mut by_name: BTreeMap<&Arc<str>, usize> = BTreeMap::new();
-        let mut topics: BTreeMap<String, usize> = BTreeMap::new();
+        let mut written: BTreeMap<String, usize> = BTreeMap::new();
         for node in &subtopology.nodes {
             let row = rows[&node.name];
             let (class, lines) = node_lines(node);
-            let shape = drawing.add(row, Shape::new(class, lines));
+            let shape = drawing.add(Shape::new(class, row, lines));
             by_name.insert(&node.name, shape);
             match &node.kind {
                 DescribedKind::Source(read) => {
-                    let shown = match read {
-                        SourceTopics::Named(topics) => {
-                            topics.iter().map(ToString::to_string).collect()
-                        }
-                        SourceTopics::Pattern(pattern) => vec![format!("/{pattern}/")],
-                    };
-                    let topic = drawing.add(0, Shape::new("topic", shown));
-                    drawing.edges.push((topic, shape));
+                    let topics = drawing.add(Shape::new("topic", 0, topics_read(read)));
+                    drawing.edges.push((topics, shape));
                 }
-                DescribedKind::Sink(written) => {
-                    let shown = match written {
-                        SinkTopic::Named(topic) => topic.to_string(),
-                        SinkTopic::Extracted(extractor) => format!("by {extractor}"),
-                    };
-                    let topic = match topics.get(&shown) {
-                        Some(topic) => *topic,
-                        None => drawing.add(row + 1, Shape::new("topic", vec![shown.clone()])),
-                    };
-                    topics.insert(shown, topic);
+                DescribedKind::Sink(topic) => {
+                    let shown = topic_written(topic);
+                    let known = written.get(&shown).copied();
+                    let topic = known.unwrap_or_else(|| {
+                        drawing.add(Shape::new("topic", row + 1, vec![shown.clone()]))
+                    });
+                    // It stands below all sinks that write it.
+                    drawing.shapes[topic].row = drawing.shapes[topic].row.max(row + 1);
+                    written.insert(shown, topic);
                     drawing.edges.push((shape, topic));
                 }
                 DescribedKind::Processor(_) => {}
@@ -156,87 +159,77 @@ impl Drawing {
         drawing
     }
 
-    fn add(&mut self, row: usize, shape: Shape) -> usize {
+    fn add(&mut self, shape: Shape) -> usize {
         self.shapes.push(shape);
-        let index = self.shapes.len() - 1;
-        self.rows.entry(row).or_default().push(index);
-        index
+        self.shapes.len() - 1
     }
 
     /// Gives each shape its place below `top`; how wide and high all of them are.
-    fn arrange(&mut self, top: usize) -> (usize, usize) {
-        let row_width = |shapes: &[Shape], row: &[usize]| {
-            row.iter()
-                .map(|index| shapes[*index].width + GAP)
-                .sum::<usize>()
-                + GAP
-        };
-        let widest = self
-            .rows
-            .values()
-            .map(|row| row_width(&self.shapes, row))
-            .max();
-        let width = widest.unwrap_or(0);
+    fn arrange(&mut self, top: i64) -> (i64, i64) {
+        let boxes: Vec<(usize, i64)> = self
+            .shapes
+            .iter()
+            .map(|shape| (shape.row, shape.width))
+            .collect();
+        let layout = arranged(&boxes, &self.edges);
+        let left = MARGIN + GAP;
+        for (shape, center) in self.shapes.iter_mut().zip(layout.centers) {
+            shape.center = left + center;
+        }
+        self.lanes = layout.lanes;
+        for (_, center) in self.lanes.iter_mut().flatten() {
+            *center += left;
+        }
+        let last_row = boxes.iter().map(|(row, _)| *row).max().unwrap_or(0);
         let mut y = top;
-        let mut rows = std::mem::take(&mut self.rows);
-        for row in rows.values_mut() {
-            // A shape stands where what is above it stands, as far as there is room.
-            row.sort_by_key(|index| self.above(*index).unwrap_or(usize::MAX));
-            let mut x = MARGIN + GAP;
-            let mut right = MARGIN + width.saturating_sub(row_width(&self.shapes, row)) + GAP;
+        for row in 0..=last_row {
+            let in_row = self.shapes.iter_mut().filter(|shape| shape.row == row);
             let mut height = 0;
-            for index in row.iter().copied() {
-                let own_width = self.shapes[index].width;
-                let wanted = self
-                    .above(index)
-                    .map_or(x, |center| center.saturating_sub(own_width / 2));
-                let shape = &mut self.shapes[index];
-                shape.x = wanted.clamp(x, right.max(x));
+            for shape in in_row {
                 shape.y = y;
-                x = shape.x + own_width + GAP;
-                right += own_width + GAP;
                 height = height.max(shape.height);
             }
+            self.rows.push((y, y + height));
             y += height + ROW_GAP;
         }
-        self.rows = rows;
-        (width, (y - top).saturating_sub(ROW_GAP) + GAP)
-    }
-
-    /// The middle of what stands above a shape.
-    fn above(&self, index: usize) -> Option<usize> {
-        let centers: Vec<usize> = self
-            .edges
-            .iter()
-            .filter(|(_, to)| *to == index)
-            .map(|(from, _)| self.shapes[*from].center())
-            .collect();
-        (!centers.is_empty()).then(|| centers.iter().sum::<usize>() / centers.len())
+        (layout.width + 2 * GAP, y - top - ROW_GAP + GAP)
     }
 
     fn write(&self, body: &mut String) {
-        for (from, to) in &self.edges {
-            let (from, to) = (&self.shapes[*from], &self.shapes[*to]);
-            let (x, y) = (from.center(), from.bottom());
-            let (to_x, to_y) = (to.center(), to.y.saturating_sub(6));
-            let bend = (to_y.saturating_sub(y)) / 2;
-            let _ = writeln!(
-                body,
-                r#"<path d="M{x} {y} C{x} {} {to_x} {} {to_x} {to_y}"/>"#,
-                y + bend,
-                to_y.saturating_sub(bend)
-            );
-            let _ = writeln!(
-                body,
-                r#"<path class="head" d="M{} {to_y} L{} {to_y} L{to_x} {} Z"/>"#,
-                to_x.saturating_sub(4),
-                to_x + 4,
-                to.y
-            );
+        for ((from, to), lanes) in self.edges.iter().zip(&self.lanes) {
+            self.write_arrow(body, *from, *to, lanes);
         }
         for shape in &self.shapes {
             shape.write(body);
         }
+    }
+
+    /// Draws an arrow: straight through each row that it passes, and bent between the rows.
+    fn write_arrow(&self, body: &mut String, from: usize, to: usize, lanes: &[(usize, i64)]) {
+        let (from, to) = (&self.shapes[from], &self.shapes[to]);
+        let lanes = lanes.iter().map(|(row, x)| {
+            let (top, bottom) = self.rows[*row];
+            (*x, top, bottom)
+        });
+        let end = (to.center, to.y - HEAD, to.y - HEAD);
+        let mut x = from.center;
+        let (_, mut y) = self.rows[from.row];
+        let _ = write!(body, r#"<path d="M{x} {} V{y}"#, from.bottom());
+        for (next_x, top, bottom) in lanes.chain([end]) {
+            let middle = i64::midpoint(y, top);
+            let _ = write!(body, " C{x} {middle} {next_x} {middle} {next_x} {top}");
+            if bottom > top {
+                let _ = write!(body, " V{bottom}");
+            }
+            (x, y) = (next_x, bottom);
+        }
+        let _ = writeln!(
+            body,
+            "\"/>\n<path class=\"head\" d=\"M{} {y} L{} {y} L{x} {} Z\"/>",
+            x - 4,
+            x + 4,
+            to.y
+        );
     }
 }
 
@@ -244,25 +237,36 @@ impl Shape {
     fn write(&self, body: &mut String) {
         let Self {
             class,
-            x,
+            center,
             y,
             width,
             height,
             ..
         } = self;
+        let x = center - width / 2;
         let _ = writeln!(
             body,
             r#"<rect class="{class}" x="{x}" y="{y}" width="{width}" height="{height}" rx="4"/>"#
         );
-        for (number, line) in self.lines.iter().enumerate() {
-            let y = y + PADDING / 2 + (number + 1) * LINE - 4;
-            let _ = writeln!(
-                body,
-                r#"<text x="{}" y="{y}">{}</text>"#,
-                self.center(),
-                escaped(line)
-            );
+        for (line_number, line) in (1..).zip(&self.lines) {
+            let y = y + PADDING / 2 + line_number * LINE - 4;
+            let line = escaped(line);
+            let _ = writeln!(body, r#"<text x="{center}" y="{y}">{line}</text>"#);
         }
+    }
+}
+
+fn topics_read(topics: &SourceTopics) -> Vec<String> {
+    match topics {
+        SourceTopics::Named(topics) => topics.iter().map(ToString::to_string).collect(),
+        SourceTopics::Pattern(pattern) => vec![format!("/{pattern}/")],
+    }
+}
+
+fn topic_written(topic: &SinkTopic) -> String {
+    match topic {
+        SinkTopic::Named(topic) => topic.to_string(),
+        SinkTopic::Extracted(extractor) => format!("by {extractor}"),
     }
 }
 
@@ -318,7 +322,7 @@ mod tests {
             .filter(|_, _| true)
             .to("out");
         expect![[r##"
-            <svg xmlns="http://www.w3.org/2000/svg" width="283" height="396" viewBox="0 0 283 396">
+            <svg xmlns="http://www.w3.org/2000/svg" width="295" height="396" viewBox="0 0 295 396">
             <style>
             text { font: 12px monospace; fill: #1f2933; text-anchor: middle; }
             text.title { font-weight: bold; text-anchor: start; }
@@ -330,27 +334,27 @@ mod tests {
             path { fill: none; stroke: #52606d; }
             path.head { fill: #52606d; stroke: none; }
             </style>
-            <rect width="283" height="396" fill="#ffffff"/>
-            <rect class="box" x="20" y="20" width="243" height="356" rx="6"/>
+            <rect width="295" height="396" fill="#ffffff"/>
+            <rect class="box" x="20" y="20" width="255" height="356" rx="6"/>
             <text class="title" x="30" y="38">Sub-topology 0</text>
-            <path d="M78 72 C78 91 141 91 141 110"/>
-            <path class="head" d="M137 110 L145 110 L141 116 Z"/>
-            <path d="M141 282 C141 301 141 301 141 320"/>
-            <path class="head" d="M137 320 L145 320 L141 326 Z"/>
-            <path d="M141 142 C141 161 141 161 141 180"/>
-            <path class="head" d="M137 180 L145 180 L141 186 Z"/>
-            <path d="M141 212 C141 231 141 231 141 250"/>
-            <path class="head" d="M137 250 L145 250 L141 256 Z"/>
-            <rect class="source" x="44" y="116" width="195" height="26" rx="4"/>
-            <text x="141" y="133">KSTREAM-SOURCE-0000000000</text>
-            <rect class="topic" x="44" y="46" width="69" height="26" rx="4"/>
-            <text x="78" y="63">/a&lt;b.*/</text>
-            <rect class="processor" x="44" y="186" width="195" height="26" rx="4"/>
-            <text x="141" y="203">KSTREAM-FILTER-0000000001</text>
-            <rect class="sink" x="51" y="256" width="181" height="26" rx="4"/>
-            <text x="141" y="273">KSTREAM-SINK-0000000002</text>
-            <rect class="topic" x="121" y="326" width="41" height="26" rx="4"/>
-            <text x="141" y="343">out</text>
+            <path d="M147 72 V72 C147 91 147 91 147 110"/>
+            <path class="head" d="M143 110 L151 110 L147 116 Z"/>
+            <path d="M147 282 V282 C147 301 147 301 147 320"/>
+            <path class="head" d="M143 320 L151 320 L147 326 Z"/>
+            <path d="M147 142 V142 C147 161 147 161 147 180"/>
+            <path class="head" d="M143 180 L151 180 L147 186 Z"/>
+            <path d="M147 212 V212 C147 231 147 231 147 250"/>
+            <path class="head" d="M143 250 L151 250 L147 256 Z"/>
+            <rect class="source" x="44" y="116" width="207" height="26" rx="4"/>
+            <text x="147" y="133">KSTREAM-SOURCE-0000000000</text>
+            <rect class="topic" x="111" y="46" width="72" height="26" rx="4"/>
+            <text x="147" y="63">/a&lt;b.*/</text>
+            <rect class="processor" x="44" y="186" width="207" height="26" rx="4"/>
+            <text x="147" y="203">KSTREAM-FILTER-0000000001</text>
+            <rect class="sink" x="51" y="256" width="192" height="26" rx="4"/>
+            <text x="147" y="273">KSTREAM-SINK-0000000002</text>
+            <rect class="topic" x="126" y="326" width="42" height="26" rx="4"/>
+            <text x="147" y="343">out</text>
             </svg>
         "##]]
         .assert_eq(&builder.build()?.describe().to_svg());
