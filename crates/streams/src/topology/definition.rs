@@ -14,6 +14,61 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Nodes with their edges, and state stores: what tasks are made of.
+///
+/// `StreamsBuilder` makes one of operators. With the Processor API an application adds each node itself:
+///
+/// ```
+/// use riverrun_streams::Failure;
+/// use riverrun_streams::processor::{Processor, ProcessorContext, StoreHandle};
+/// use riverrun_streams::record::Record;
+/// use riverrun_streams::serde::DefaultSerde;
+/// use riverrun_streams::state::{KeyValueStore, Stores};
+/// use riverrun_streams::test_driver::TopologyTestDriver;
+/// use riverrun_streams::topology::{Consumed, Produced, SourceTopics, Topology};
+/// use std::sync::Arc;
+///
+/// /// Sends the first record of each key to the child `first`, the others to `again`.
+/// #[derive(Default)]
+/// struct First {
+///     seen: Option<StoreHandle<KeyValueStore<String, bool>>>,
+/// }
+///
+/// impl Processor<String, String, String, String> for First {
+///     fn init(&mut self, context: &mut ProcessorContext<'_, String, String>) -> Result<(), Failure> {
+///         self.seen = Some(context.store("seen")?);
+///         Ok(())
+///     }
+///
+///     fn process(
+///         &mut self,
+///         context: &mut ProcessorContext<'_, String, String>,
+///         record: Record<String, String>,
+///     ) -> Result<(), Failure> {
+///         let seen = self.seen.as_ref().expect("`init` comes first");
+///         let before = seen.borrow().put_if_absent(context.task(), &record.key, Some(&true))?;
+///         let child = if before.is_some() { "again" } else { "first" };
+///         context.forward_to(child, record)
+///     }
+/// }
+///
+/// let mut topology = Topology::new();
+/// let visits = SourceTopics::Named(vec![Arc::from("visits")]);
+/// let source = topology.add_source::<String, String>("source", visits, Consumed::default())?;
+/// let split = topology.add_processor("split", First::default, &[&source])?;
+/// topology.add_sink("first", "first-visits", Produced::default(), &[&split])?;
+/// topology.add_sink("again", "other-visits", Produced::default(), &[&split])?;
+/// let store = Stores::in_memory_key_value_store("seen");
+/// let store = Stores::key_value_store_builder(store, String::serde(), bool::serde());
+/// topology.add_state_store(Arc::new(store), &["split"])?;
+///
+/// let driver = TopologyTestDriver::new(&topology)?;
+/// let visits = driver.input_topic::<String, String>("visits");
+/// visits.pipe("anna".to_owned(), "home".to_owned(), 0)?;
+/// visits.pipe("anna".to_owned(), "shop".to_owned(), 1)?;
+/// let again = driver.output_topic::<String, String>("other-visits");
+/// assert_eq!(again.read_key_values()?, [("anna".to_owned(), "shop".to_owned())]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct Topology {
     /// Parents stand before their children.

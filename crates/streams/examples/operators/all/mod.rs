@@ -4,6 +4,7 @@ mod groups;
 mod joins;
 mod processors;
 pub(crate) mod script;
+mod stores;
 mod streams;
 mod tables;
 
@@ -28,6 +29,7 @@ pub(crate) fn examples() -> impl Iterator<Item = &'static Example> {
         joins::EXAMPLES,
         tables::EXAMPLES,
         processors::EXAMPLES,
+        stores::EXAMPLES,
     ];
     by_kind.into_iter().flatten().copied().flatten()
 }

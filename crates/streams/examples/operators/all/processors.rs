@@ -31,6 +31,17 @@ pub(crate) const EXAMPLES: &[&[Example]] = &[&[
         ran: &["in a x 0 -> a=xx@0"],
     },
     Example {
+        operator: "process_named, process_values_named",
+        build: |b| {
+            add_store(b, "seen");
+            stream(b, "in")
+                .process_named("distinct", Distinct::default, &["seen"])
+                .process_values_named("double", || Double, &[])
+                .to("out");
+        },
+        ran: &["in a x 0 -> a=xx@0", "in a x 1 ->"],
+    },
+    Example {
         operator: "process (punctuation)",
         build: |b| {
             stream(b, "in")

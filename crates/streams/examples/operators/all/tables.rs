@@ -3,12 +3,14 @@
 use super::{Example, stream, table, write, write_windows};
 use riverrun_streams::Failure;
 use riverrun_streams::dsl::{
-    BufferConfig, Materialized, Named, Suppressed, TimeWindows, TransformContext, ValueTransformer,
+    BufferConfig, Grouped, Materialized, Named, Suppressed, TimeWindows, TransformContext,
+    ValueTransformer,
 };
 use riverrun_streams::serde::DefaultSerde as _;
 use riverrun_streams::topology::Consumed;
 
-pub(crate) const EXAMPLES: &[&[Example]] = &[OF_ONE, OF_GROUPS, OF_RESULTS];
+pub(crate) const EXAMPLES: &[&[Example]] =
+    &[OF_ONE, OF_ONE_KEPT, OF_GROUPS, OF_GROUPS_KEPT, OF_RESULTS];
 
 /// Puts the key before the value.
 struct Prefix;
@@ -59,13 +61,9 @@ const OF_ONE: &[Example] = &[
         ran: &["in a xyz 0 -> a=3@0"],
     },
     Example {
-        operator: "map_values_with (table)",
-        build: |b| {
-            let kept = Materialized::named("lengths").with_value_serde(i64::serde());
-            let settings = (Named::new("measure"), kept);
-            write(&table(b, "in").map_values_with(|_, value| value.len() as i64, settings));
-        },
-        ran: &["in a xyz 0 -> a=3@0"],
+        operator: "try_map_values (table)",
+        build: |b| write(&table(b, "in").try_map_values(|_, value| value.parse::<i64>())),
+        ran: &["in a 07 0 -> a=7@0"],
     },
     Example {
         operator: "transform_values",
@@ -82,6 +80,43 @@ const OF_ONE: &[Example] = &[
         ran: &["in a x 0 -> a!=x@0"],
     },
 ];
+
+/// The table of the results is kept in a store of its own, which can be queried.
+const OF_ONE_KEPT: &[Example] = &[
+    Example {
+        operator: "filter_with (table)",
+        build: |b| write(&table(b, "in").filter_with(|_, value| value != "x", kept())),
+        ran: &["in a y 0 -> a=y@0", "in a x 1 -> a=null@1"],
+    },
+    Example {
+        operator: "filter_not_with (table)",
+        build: |b| write(&table(b, "in").filter_not_with(|_, value| value == "x", kept())),
+        ran: &["in a y 0 -> a=y@0"],
+    },
+    Example {
+        operator: "map_values_with (table)",
+        build: |b| {
+            let kept = Materialized::named("lengths").with_value_serde(i64::serde());
+            let settings = (Named::new("measure"), kept);
+            write(&table(b, "in").map_values_with(|_, value| value.len() as i64, settings));
+        },
+        ran: &["in a xyz 0 -> a=3@0"],
+    },
+    Example {
+        operator: "transform_values_with",
+        build: |b| write(&table(b, "in").transform_values_with(|| Prefix, &[], kept())),
+        ran: &["in a x 0 -> a=ax@0"],
+    },
+    Example {
+        operator: "to_stream_named",
+        build: |b| table(b, "in").to_stream_named("changes").to("out"),
+        ran: &["in a x 0 -> a=x@0"],
+    },
+];
+
+fn kept() -> Materialized<String, String> {
+    Materialized::named("kept").with_value_serde(String::serde())
+}
 
 const OF_GROUPS: &[Example] = &[
     Example {
@@ -124,6 +159,46 @@ const OF_GROUPS: &[Example] = &[
     },
 ];
 
+const OF_GROUPS_KEPT: &[Example] = &[
+    Example {
+        operator: "group_by_with (table), count_with",
+        build: |b| {
+            let by_value = Grouped::named("by-value");
+            let grouped =
+                table(b, "in").group_by_with(|key, value| (value.clone(), key.clone()), by_value);
+            write(&grouped.count_with(Materialized::named("counts")));
+        },
+        ran: &["in a x 0 -> x=1@0", "in b x 1 -> x=2@1"],
+    },
+    Example {
+        operator: "group_by (table), reduce_with",
+        build: |b| {
+            let lengths =
+                table(b, "in").group_by(|_, value| ("sum".to_owned(), value.len() as i64));
+            let kept = Materialized::named("sums");
+            write(&lengths.reduce_with(|sum, new| sum + new, |sum, old| sum - old, kept));
+        },
+        ran: &["in a xyz 0 -> sum=3@0", "in a x 1 -> sum=1@1"],
+    },
+    Example {
+        operator: "group_by (table), aggregate_with",
+        build: |b| {
+            let grouped = table(b, "in").group_by(|_, value| ("all".to_owned(), value.clone()));
+            write(&grouped.aggregate_with(
+                String::new,
+                |_, new, all| all + new,
+                |_, old, all| all.replacen(old, "", 1),
+                kept(),
+            ));
+        },
+        ran: &[
+            "in a x 0 -> all=x@0",
+            "in b y 1 -> all=xy@1",
+            "in a null 2 -> all=y@2",
+        ],
+    },
+];
+
 const OF_RESULTS: &[Example] = &[
     Example {
         operator: "suppress (until_window_closes)",
@@ -142,5 +217,14 @@ const OF_RESULTS: &[Example] = &[
             write(&table(b, "in").suppress(Suppressed::until_time_limit(30, limits)));
         },
         ran: &["in a x 0 ->", "in a y 10 ->", "in b z 30 -> a=y@10"],
+    },
+    Example {
+        operator: "suppress_with",
+        build: |b| {
+            let limit = Suppressed::until_time_limit(30, BufferConfig::unbounded());
+            let suppressed = limit.with_name("slowly");
+            write(&table(b, "in").suppress_with(suppressed, String::serde()));
+        },
+        ran: &["in a x 0 ->", "in b z 30 -> a=x@0"],
     },
 ];
