@@ -104,7 +104,8 @@ pub enum StreamsError {
     },
     /// A node asks for a state store that it is not connected to, or of another type.
     #[error(
-        "node `{node}` has no state store `{store}` of type `{kind}`; connect it, and ask for the type that it was made with"
+        "node `{node}` has no state store `{store}` of type `{}`; connect it, and ask for the type that it was made with",
+        without_modules(kind)
     )]
     NoSuchStore {
         /// The node that asks.
@@ -181,13 +182,39 @@ impl<E: std::error::Error + Send + Sync + 'static> From<E> for Failure {
     }
 }
 
+/// The name of a type as messages show it: `core::option::Option<alloc::string::String>` is `Option<String>`.
+pub(crate) fn without_modules(type_name: &str) -> String {
+    let of_a_word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
+    type_name
+        .split_inclusive(|letter| !of_a_word(letter))
+        .filter_map(|word| word.rsplit("::").next())
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn types_are_shown_without_their_modules() {
+        let check = |shown: String, expected: &str| assert_eq!(shown, expected);
+        check(
+            without_modules(std::any::type_name::<Option<String>>()),
+            "Option<String>",
+        );
+        check(
+            without_modules(std::any::type_name::<(i64, Vec<bytes::Bytes>)>()),
+            "(i64, Vec<Bytes>)",
+        );
+        check(without_modules(std::any::type_name::<&[u8]>()), "&[u8]");
+    }
+
+    #[test]
     fn a_main_that_returns_an_error_prints_its_words() {
-        let error: BoxError = Box::new(StreamsError::Other("no topic `in`".to_owned()));
-        assert_eq!(format!("{error:?}"), "no topic `in`");
+        use crate::runtime::{ConfigError, InvalidStateStore};
+        let check = |error: BoxError| assert_eq!(format!("{error:?}"), error.to_string());
+        check(Box::new(StreamsError::Other("no topic `in`".to_owned())));
+        check(Box::new(InvalidStateStore::Busy));
+        check(Box::new(ConfigError::Unknown("none".to_owned())));
     }
 }

@@ -77,6 +77,13 @@ pub type SerdeRef<T> = Arc<dyn Serde<T>>;
 ///     }
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no serde of its own",
+    label = "no `DefaultSerde`",
+    note = "Kafka has no unsigned numbers: `i64` has a serde, `u64` has none",
+    note = "a type of yours gets one by `impl DefaultSerde`, or give the operator one: `stream_with`, `to_with`, \
+            `group_by_key_with` and so on take serdes"
+)]
 pub trait DefaultSerde: Sized {
     /// The serde.
     fn serde() -> SerdeRef<Self>;

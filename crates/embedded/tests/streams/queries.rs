@@ -180,11 +180,14 @@ fn what_cannot_be_queried_is_told(streams: &KafkaStreams) -> Result<(), Error> {
     let unknown = streams.store::<KeyValueStore<String, i64>>("sums");
     assert_eq!(
         unknown.expect_err("there is none").to_string(),
-        "the topology has no state store `sums`"
+        "the topology has no state store `sums`; `Materialized::named` names the store of a table"
     );
     let other = streams.store::<KeyValueStore<String, String>>("counts")?;
     let other = other.all().expect_err("counts are numbers").to_string();
-    assert!(other.starts_with("state store `counts` is no `"), "{other}");
+    assert!(
+        other.starts_with("state store `counts` is no `KeyValueStore<String, String>`;"),
+        "{other}"
+    );
     let counts = streams.store::<KeyValueStore<String, i64>>("counts")?;
     let elsewhere = streams
         .store::<KeyValueStore<String, i64>>("counts")?

@@ -143,5 +143,7 @@ fn a_panic_of_the_application_ends_the_instance() -> Result<(), Error> {
         text.contains("StreamThread-") && text.contains("a bad line"),
         "{text}"
     );
+    let place = "(node `KSTREAM-FOREACH-0000000001`, topic `lines`, partition 0, offset 1)";
+    assert!(text.ends_with(place), "{text}");
     Ok(())
 }

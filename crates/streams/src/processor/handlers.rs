@@ -179,14 +179,33 @@ pub struct LogAndFail(pub DeadLetterTopic);
 #[derive(Debug, Clone, Default)]
 pub struct LogAndContinue(pub DeadLetterTopic);
 
+/// Says that the application goes on without a record.
+fn log_left_out(context: &ErrorContext<'_>, what: &str, error: &(dyn Error + 'static)) {
+    let record = context.record;
+    tracing::warn!(
+        task = %context.task_id,
+        node = context.node,
+        topic = &*record.topic,
+        partition = record.partition,
+        offset = record.offset,
+        %error,
+        "{what}; the application goes on without it"
+    );
+}
+
 macro_rules! built_in_handler {
     ($($handler:ident: $resume:expr;)*) => {$(
         impl $handler {
             fn respond(
                 &self,
                 context: &ErrorContext<'_>,
+                what: &str,
                 error: &(dyn Error + 'static),
             ) -> HandlerResponse {
+                // An error that ends the thread is logged by it.
+                if $resume {
+                    log_left_out(context, what, error);
+                }
                 HandlerResponse {
                     resume: $resume,
                     dead_letters: self.0.records(context, error),
@@ -200,7 +219,7 @@ macro_rules! built_in_handler {
                 context: &ErrorContext<'_>,
                 error: &(dyn Error + 'static),
             ) -> HandlerResponse {
-                self.respond(context, error)
+                self.respond(context, "a record cannot be read", error)
             }
         }
 
@@ -210,7 +229,7 @@ macro_rules! built_in_handler {
                 context: &ErrorContext<'_>,
                 error: &(dyn Error + 'static),
             ) -> HandlerResponse {
-                self.respond(context, error)
+                self.respond(context, "a record cannot be processed", error)
             }
         }
 
@@ -224,7 +243,8 @@ macro_rules! built_in_handler {
                 if !$resume && may_pass(error) {
                     return ProductionResponse::Retry;
                 }
-                ProductionResponse::Respond(self.respond(context, error))
+                let what = "what came of a record cannot be written";
+                ProductionResponse::Respond(self.respond(context, what, error))
             }
 
             fn handle_serialization(
@@ -233,7 +253,7 @@ macro_rules! built_in_handler {
                 _: &str,
                 error: &(dyn Error + 'static),
             ) -> HandlerResponse {
-                self.respond(context, error)
+                self.respond(context, "what came of a record cannot be written", error)
             }
         }
     )*};
@@ -292,7 +312,75 @@ impl fmt::Debug for Handlers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use parking_lot::Mutex;
     use riverrun_client::{Error as ClientError, TopicPartition};
+    use tracing::field::{Field, Visit};
+    use tracing::{Event, Metadata, span};
+
+    /// What is logged: level and fields.
+    #[derive(Clone, Default)]
+    struct Logged(Arc<Mutex<String>>);
+
+    impl tracing::Subscriber for Logged {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+        fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+            span::Id::from_u64(1)
+        }
+        fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+        fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+        fn event(&self, event: &Event<'_>) {
+            let mut logged = self.0.lock();
+            *logged += event.metadata().level().as_str();
+            event.record(&mut Fields(&mut logged));
+        }
+        fn enter(&self, _: &span::Id) {}
+        fn exit(&self, _: &span::Id) {}
+    }
+
+    struct Fields<'a>(&'a mut String);
+
+    impl Visit for Fields<'_> {
+        fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+            *self.0 += &format!(" {field}={value:?}");
+        }
+    }
+
+    #[test]
+    fn a_record_that_is_left_out_is_logged_with_its_place() {
+        let record = RecordContext {
+            topic: Arc::from("lines"),
+            partition: 2,
+            offset: 7,
+            ..RecordContext::of_no_record(0)
+        };
+        let context = ErrorContext {
+            task_id: TaskId {
+                subtopology: 0,
+                partition: 2,
+            },
+            node: "source",
+            record: &record,
+            raw_key: None,
+            raw_value: None,
+        };
+        let logged = Logged::default();
+        tracing::subscriber::with_default(logged.clone(), || {
+            let handler = LogAndContinue::default();
+            let response = DeserializationHandler::handle(&handler, &context, &fmt::Error);
+            assert!(response.resume);
+            let handler = LogAndFail::default();
+            let response = DeserializationHandler::handle(&handler, &context, &fmt::Error);
+            assert!(!response.resume);
+        });
+        assert_eq!(
+            *logged.0.lock(),
+            "WARN message=a record cannot be read; the application goes on without it task=0_2 node=\"source\" \
+             topic=\"lines\" partition=2 offset=7 \
+             error=an error occurred when formatting an argument"
+        );
+    }
 
     #[test]
     fn a_dead_letter_of_a_punctuation_has_no_topic() {

@@ -1,7 +1,8 @@
 //! What is wrong with a configuration.
 
-/// What is wrong with a configuration, in the words of Kafka's `ConfigException`.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// What is wrong with a configuration, in the words of Kafka's `ConfigException`. `Debug` shows them, too, as that of
+/// `StreamsError` does.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// A setting without a default is not there.
     #[error("Missing required configuration \"{0}\" which has no default value.")]
@@ -19,6 +20,12 @@ pub enum ConfigError {
     /// There is no such setting.
     #[error("Unknown configuration '{0}'")]
     Unknown(String),
+}
+
+impl std::fmt::Debug for ConfigError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 /// The error for a value that is not allowed.

@@ -1,19 +1,36 @@
 //! What clients and threads fail with, as errors of the library: whether a thread's tasks are lost is told by it.
 
 use crate::error::StreamsError;
+use crate::task::Task;
 use riverrun_client::ErrorCode;
 use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// What the thread that runs has panicked with.
 pub(super) fn panic_error(panicked: &(dyn Any + Send)) -> StreamsError {
-    let text = panicked.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panicked.downcast_ref::<String>().map(String::as_str));
     let thread = std::thread::current();
     StreamsError::Other(format!(
         "thread `{}` has panicked: {}",
         thread.name().unwrap_or_default(),
-        text.unwrap_or("see what it has printed")
+        panic_text(panicked)
     ))
+}
+
+fn panic_text(panicked: &(dyn Any + Send)) -> &str {
+    let text = panicked.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panicked.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("see what it has printed")
+}
+
+/// Calls nodes of `task`. A panic of one of them goes on, and its text says at which node and record.
+pub(super) fn with_place<T>(task: &mut Task, call: impl FnOnce(&mut Task) -> T) -> T {
+    match catch_unwind(AssertUnwindSafe(|| call(task))) {
+        Ok(done) => done,
+        Err(panicked) => {
+            let (text, place) = (panic_text(&*panicked), task.context().place());
+            resume_unwind(Box::new(format!("{text} ({place})")))
+        }
+    }
 }
 
 /// An error of a client. Who was fenced, or has lost its place in the group, has lost its tasks, and so has a producer

@@ -7,7 +7,7 @@ use super::StreamsConfig;
 use super::auxiliary_consumer::{auxiliary_consumer, isolation};
 use super::clock::now_ms;
 use super::directory::StateDirectory;
-use super::failure::client_error;
+use super::failure::{client_error, with_place};
 use super::lifecycle::ThreadState;
 use super::output::topic_partition;
 use super::patience::{Patience, Progress};
@@ -353,7 +353,7 @@ impl GlobalThread {
                 .add_records(&partition.topic, partition.partition, records)?;
         }
         let now = now_ms();
-        while self.task.process(now)? {}
+        while with_place(&mut self.task, |task| task.process(now))? {}
         // Nothing may be forwarded from here, and a dead letter has no producer.
         self.task.drain_produced();
         Ok(())
@@ -421,7 +421,8 @@ fn start_offset(
             store: Arc::clone(store.name()),
             source: format!(
                 "it has records up to offset {} of global topic `{topic}`, partition {partition}, which ends at \
-                 {end}: the topic was deleted or cut; remove the application's state directory",
+                 {end}: the topic was deleted or cut; to go on with what it has, remove the state directory, as \
+                 `KafkaStreams::clean_up` does",
                 start - 1
             )
             .into(),

@@ -1,14 +1,16 @@
 //! Why a store cannot be queried.
 
 use super::inbox::MAX_WAITING;
-use crate::error::StreamsError;
+use crate::error::{StreamsError, without_modules};
 use std::sync::Arc;
 
-/// Why a store cannot be queried.
-#[derive(Debug, thiserror::Error)]
+/// Why a store cannot be queried. `Debug` shows the words of `Display`, as that of `StreamsError`.
+#[derive(thiserror::Error)]
 pub enum InvalidStateStore {
     /// The topology has no such store.
-    #[error("the topology has no state store `{0}`")]
+    #[error(
+        "the topology has no state store `{0}`; `Materialized::named` names the store of a table"
+    )]
     Unknown(Arc<str>),
     /// The instance was not started yet: whoever asks after `KafkaStreams::start` may be answered.
     #[error("state store `{0}` cannot be queried: the instance was not started yet")]
@@ -23,7 +25,10 @@ pub enum InvalidStateStore {
     )]
     Migrated(Arc<str>),
     /// It is of another type.
-    #[error("state store `{store}` is no `{kind}`; ask for the type that it was made with")]
+    #[error(
+        "state store `{store}` is no `{}`; ask for the type that it was made with",
+        without_modules(kind)
+    )]
     OtherType {
         /// Its name.
         store: Arc<str>,
@@ -50,4 +55,10 @@ pub enum InvalidStateStore {
     /// The store or a serde failed.
     #[error("{0}")]
     Failed(#[from] StreamsError),
+}
+
+impl std::fmt::Debug for InvalidStateStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }

@@ -94,16 +94,22 @@ impl MissingTopics {
         self.since = None;
     }
 
-    /// It does not know some of them. After how many ms another rebalance is to look again.
+    /// It does not know some of `inputs`. After how many ms another rebalance is to look again.
     ///
     /// # Errors
     /// It has not known them for too long.
-    pub(super) fn bear(&mut self, now: Instant) -> Result<i64, StreamsError> {
+    pub(super) fn bear<'a>(
+        &mut self,
+        inputs: impl IntoIterator<Item = &'a String>,
+        now: Instant,
+    ) -> Result<i64, StreamsError> {
         let since = *self.since.get_or_insert(now);
         if now.saturating_duration_since(since) >= MISSING_FOR {
-            return Err(StreamsError::Other(
-                "an input topic is missing; create it, and start the application again".to_owned(),
-            ));
+            let inputs: Vec<String> = inputs.into_iter().map(|name| format!("`{name}`")).collect();
+            return Err(StreamsError::Other(format!(
+                "an input topic is missing, one of {}; create it, and start the application again",
+                inputs.join(", ")
+            )));
         }
         tracing::warn!("the leader of the group does not know all input topics yet");
         Ok(MISSING_PAUSE_MS)
@@ -120,12 +126,16 @@ mod tests {
         let mut missing = MissingTopics::default();
         let start = Instant::now();
         let after = |s| start + Duration::from_secs(s);
-        assert!(missing.bear(after(0)).is_ok());
-        assert!(missing.bear(after(29)).is_ok());
+        let inputs = ["lines".to_owned(), "words".to_owned()];
+        assert!(missing.bear(&inputs, after(0)).is_ok());
+        assert!(missing.bear(&inputs, after(29)).is_ok());
         missing.found();
-        assert!(missing.bear(after(31)).is_ok());
-        let error = missing.bear(after(61)).expect_err("it is too late");
-        assert!(error.to_string().starts_with("an input topic is missing"));
+        assert!(missing.bear(&inputs, after(31)).is_ok());
+        let error = missing.bear(&inputs, after(61)).expect_err("too late");
+        assert_eq!(
+            error.to_string(),
+            "an input topic is missing, one of `lines`, `words`; create it, and start the application again"
+        );
     }
 
     #[test]

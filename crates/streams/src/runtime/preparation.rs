@@ -10,6 +10,7 @@ use parking_lot::RwLock;
 use riverrun_client::TopicPartition;
 use riverrun_client::admin::Admin;
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -102,8 +103,16 @@ impl Preparation {
     async fn prepare(&self, is_patient: bool) -> Result<(), StreamsError> {
         let admin = Admin::new(self.config.admin()?).map_err(client_error)?;
         let pause = Duration::from_millis(self.config.client.retry_backoff_ms);
+        let servers = self.config.client.bootstrap_servers.iter();
+        let servers: Vec<String> = servers.map(ToString::to_string).collect();
+        let tell = || {
+            tracing::warn!(
+                servers = servers.join(","),
+                "brokers have not answered yet; the application waits"
+            )
+        };
         loop {
-            match self.topics.create(&admin, &self.config).await {
+            match patiently(self.topics.create(&admin, &self.config), NOTICE, tell).await {
                 Ok(counts) => {
                     *self.counts.write() = Arc::new(counts);
                     return Ok(());
@@ -116,5 +125,47 @@ impl Preparation {
                 Err(NotMade::Failed(error)) => return Err(error),
             }
         }
+    }
+}
+
+/// How long a wait is not told.
+const NOTICE: Duration = Duration::from_secs(3);
+
+/// What `answer` comes to; calls `tell` as often as `period` passes until then.
+async fn patiently<T>(
+    answer: impl Future<Output = T>,
+    period: Duration,
+    mut tell: impl FnMut(),
+) -> T {
+    let mut answer = pin!(answer);
+    loop {
+        match tokio::time::timeout(period, &mut answer).await {
+            Ok(answer) => return answer,
+            Err(_) => tell(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::mpsc;
+
+    #[test]
+    fn a_wait_is_told_again_and_again() -> Result<(), Box<dyn std::error::Error>> {
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_time().build()?;
+        let (answer, mut answered) = mpsc::unbounded_channel();
+        let mut told_count = 0;
+        let tell = || {
+            told_count += 1;
+            if told_count == 3 {
+                answer.send("brokers").expect("it is waited for");
+            }
+        };
+        let waited = patiently(answered.recv(), Duration::from_millis(1), tell);
+        assert_eq!(runtime.block_on(waited), Some("brokers"));
+        assert_eq!(told_count, 3);
+        Ok(())
     }
 }

@@ -289,7 +289,8 @@ fn start(logged: &LoggedStore, span: (i64, i64)) -> Result<Option<i64>, StreamsE
             store: Arc::clone(store.name()),
             source: format!(
                 "it has records up to offset {last} of `{topic}`, partition {partition}, which ends at {end_offset}: \
-                 the topic was deleted or cut; remove the application's state directory"
+                 the topic was deleted or cut; to go on with what it has, remove the state directory, as \
+                 `KafkaStreams::clean_up` does"
             )
             .into(),
         });

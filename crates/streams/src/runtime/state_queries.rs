@@ -8,7 +8,7 @@ use super::inbox::Asked;
 use super::invalid_state_store::InvalidStateStore;
 use super::kafka_streams::KafkaStreams;
 use super::queries::{QUERY_TIMEOUT, Queryable};
-use crate::error::StreamsError;
+use crate::error::{StreamsError, without_modules};
 use crate::formats::position::Position;
 use crate::processor::TaskId;
 use crate::serde::Windowed;
@@ -239,7 +239,7 @@ impl<Q: Query> StateQueryRequest<Q> {
                 format!(
                     "state store `{}` cannot answer `{}`",
                     self.store,
-                    std::any::type_name::<Q>()
+                    without_modules(std::any::type_name::<Q>())
                 ),
             )),
             Some(Err(error)) => Err((FailureReason::StoreException, error.to_string())),

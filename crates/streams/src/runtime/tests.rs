@@ -12,7 +12,7 @@ use super::standbys::Standbys;
 use super::task_registry::TaskRegistry;
 use super::thread::StreamThread;
 use super::thread_setup::ThreadSetup;
-use super::topics::ApplicationTopics;
+use super::topics::{ApplicationTopics, not_there};
 use super::{KafkaStreams, ProcessingGuarantee, StreamsConfig};
 use crate::dsl::{Materialized, StreamsBuilder};
 use crate::formats::group::{LATEST_VERSION, MemberSubscription};
@@ -73,6 +73,22 @@ fn setup(mut config: StreamsConfig, state_dir: &Path) -> Result<ThreadSetup, Err
         inbox: Arc::new(Inbox::default()),
         board: Arc::default(),
     })
+}
+
+#[test]
+fn all_topics_that_are_missing_are_told() {
+    let check = |topics: &[&str], expected: &str| {
+        let topics: Vec<String> = topics.iter().map(ToString::to_string).collect();
+        assert_eq!(not_there(&topics).to_string(), expected);
+    };
+    check(
+        &["input topic `lines`"],
+        "input topic `lines` does not exist; create it before the application starts",
+    );
+    check(
+        &["input topic `lines`", "global topic `names`"],
+        "input topic `lines`, global topic `names` do not exist; create them before the application starts",
+    );
 }
 
 #[test]

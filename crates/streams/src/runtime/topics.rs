@@ -319,26 +319,33 @@ impl ApplicationTopics {
             .collect();
         let described = admin.describe_topics(&names).await;
         let mut counts = BTreeMap::new();
+        let mut missing = Vec::new();
         for (name, described) in described {
             let kind = match self.globals.contains(&name) {
                 true => "global",
                 false => "input",
             };
-            let described = described.map_err(|error| match &error {
-                Error::Refused {
+            let shown = format!("{kind} topic `{name}`");
+            match described {
+                Ok(described) => {
+                    let count = i32::try_from(described.partitions.len()).unwrap_or(i32::MAX);
+                    counts.insert(name, count);
+                }
+                Err(Error::Refused {
                     code: ErrorCode::UnknownTopicOrPartition,
                     ..
-                } => NotMade::Failed(StreamsError::Other(format!(
-                    "{kind} topic `{name}` does not exist; create it before the application starts"
-                ))),
-                _ => NotMade::of(error, |error| {
-                    StreamsError::Other(format!("{kind} topic `{name}`: {error}"))
-                }),
-            })?;
-            let count = i32::try_from(described.partitions.len()).unwrap_or(i32::MAX);
-            counts.insert(name, count);
+                }) => missing.push(shown),
+                Err(error) => {
+                    return Err(NotMade::of(error, |error| {
+                        StreamsError::Other(format!("{shown}: {error}"))
+                    }));
+                }
+            }
         }
-        Ok(counts)
+        match missing.is_empty() {
+            true => Ok(counts),
+            false => Err(not_there(&missing).into()),
+        }
     }
 
     /// Repartition topics have as many partitions as the inputs of the sub-topology that writes them, unless the
@@ -421,6 +428,18 @@ impl ApplicationTopics {
     }
 }
 
+/// What is said of topics that an application needs and nobody has made.
+pub(super) fn not_there(topics: &[String]) -> StreamsError {
+    let (verb, them) = match topics {
+        [_] => ("does", "it"),
+        _ => ("do", "them"),
+    };
+    StreamsError::Other(format!(
+        "{} {verb} not exist; create {them} before the application starts",
+        topics.join(", ")
+    ))
+}
+
 /// The full names of the topics whose records meet.
 fn copartitioned(topology: &Topology, application_id: &str) -> Vec<BTreeSet<String>> {
     let names = |index: &usize| match &topology.nodes[*index].kind {
@@ -460,8 +479,8 @@ pub(super) fn check_task(
         };
         if task_id.partition >= *count {
             return Err(StreamsError::Other(format!(
-                "an input topic has partition {}, and internal topic `{name}` has {count} partitions only; reset the \
-                 application, or give its inputs as many as at its first start",
+                "an input topic has partition {}, and internal topic `{name}` has {count} partitions only; give the inputs \
+                 as many as at the first start, or start anew with another `application.id`",
                 task_id.partition
             )));
         }
@@ -531,7 +550,8 @@ async fn check_count(admin: &Admin, topic: &NewTopic) -> Result<(), NotMade> {
     let count = i32::try_from(described.partitions.len()).unwrap_or(i32::MAX);
     match topic.partition_count {
         Some(wanted) if wanted != count => Err(NotMade::Failed(StreamsError::Other(format!(
-            "internal topic `{}` has {count} partitions and needs {wanted}; reset the application or delete the topic",
+            "internal topic `{}` has {count} partitions and needs {wanted}, for the inputs have other numbers of partitions \
+             than at the first start; give them the same, or start anew with another `application.id`",
             topic.name
         )))),
         _ => Ok(()),

@@ -8,7 +8,7 @@ mod waiting;
 
 use self::waiting::Waiting;
 use super::clock::now_ms;
-use super::failure::client_error;
+use super::failure::{client_error, with_place};
 use super::global::readers;
 use super::inbox::Asked;
 use super::kept::is_locked;
@@ -188,7 +188,8 @@ impl Worker {
                 Ok(())
             }
             AssignmentError::IncompleteSourceTopicMetadata => {
-                let pause_ms = self.missing_topics.bear(Instant::now())?;
+                let inputs = self.setup.topics.inputs.values().flatten();
+                let pause_ms = self.missing_topics.bear(inputs, Instant::now())?;
                 self.told.next_rebalance_ms = Some(now_ms() + pause_ms);
                 Ok(())
             }
@@ -347,7 +348,7 @@ impl Worker {
                 continue;
             };
             for _ in 0..count {
-                if !task.process(now)? {
+                if !with_place(task, |task| task.process(now))? {
                     break;
                 }
                 processed += 1;
@@ -362,8 +363,9 @@ impl Worker {
                 continue;
             }
             let (before, since) = (task.metrics().punctuated_count, Instant::now());
-            task.punctuate(PunctuationType::StreamTime, now)?;
-            task.punctuate(PunctuationType::WallClockTime, now)?;
+            for kind in [PunctuationType::StreamTime, PunctuationType::WallClockTime] {
+                with_place(task, |task| task.punctuate(kind, now))?;
+            }
             let took = since.elapsed();
             punctuating += took;
             round.note_punctuated(took, task.metrics().punctuated_count - before);

@@ -1,6 +1,7 @@
 //! The serdes of usual types, in the formats of Kafka's own.
 
 use super::{BoxError, DefaultSerde, Serde, SerdeRef};
+use crate::error::without_modules;
 use crate::headers::Headers;
 use bytes::Bytes;
 #[cfg(feature = "json")]
@@ -47,25 +48,19 @@ where
     }
 
     fn deserialize(&self, topic: &str, _: &Headers, bytes: Option<&[u8]>) -> Result<T, BoxError> {
-        self.0
-            .deserialize(topic, bytes.ok_or_else(refuse_null::<T>)?)
+        let bytes = bytes.ok_or_else(refuse_null::<T>)?;
+        let read = self.0.deserialize(topic, bytes);
+        read.map_err(|error| format!("it is no `{}`: {error}", name::<T>()).into())
     }
+}
+
+fn name<T>() -> String {
+    without_modules(std::any::type_name::<T>())
 }
 
 fn refuse_null<T>() -> BoxError {
-    let name = short_name(std::any::type_name::<T>());
+    let name = name::<T>();
     format!("it is null, and `{name}` cannot be; read it as `Option<{name}>`").into()
-}
-
-/// A type's name without the modules that it is in.
-fn short_name(full: &str) -> String {
-    let mut short = String::new();
-    for part in full
-        .split_inclusive(|letter: char| !letter.is_alphanumeric() && letter != '_' && letter != ':')
-    {
-        short.push_str(part.rsplit("::").next().unwrap_or(part));
-    }
-    short
 }
 
 macro_rules! default_format {

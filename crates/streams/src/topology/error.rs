@@ -1,5 +1,7 @@
 //! What is wrong with a topology, in words of its author.
 
+use crate::error::without_modules;
+
 /// Why a topology cannot be built. `Debug` shows the words of `Display`, as that of `StreamsError`.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyError {
@@ -103,41 +105,5 @@ impl TopologyError {
             operator: operator.to_owned(),
             what: without_modules(std::any::type_name::<T>()),
         }
-    }
-}
-
-/// `core::option::Option<alloc::string::String>` as `Option<String>`.
-fn without_modules(type_name: &str) -> String {
-    let mut short = String::new();
-    let mut word_at = 0;
-    for letter in type_name.chars() {
-        if letter == ':' {
-            short.truncate(word_at);
-            continue;
-        }
-        short.push(letter);
-        if !letter.is_alphanumeric() && letter != '_' {
-            word_at = short.len();
-        }
-    }
-    short
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn types_are_shown_without_their_modules() {
-        let check = |shown: String, expected: &str| assert_eq!(shown, expected);
-        check(
-            without_modules(std::any::type_name::<Option<String>>()),
-            "Option<String>",
-        );
-        check(
-            without_modules(std::any::type_name::<(i64, Vec<bytes::Bytes>)>()),
-            "(i64, Vec<Bytes>)",
-        );
-        check(without_modules(std::any::type_name::<&[u8]>()), "&[u8]");
     }
 }
