@@ -42,3 +42,8 @@ pub use task::{CommittableOffset, Task};
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/streams.md")]
 struct Guide;
+
+/// So does what the reference shows.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/streams-reference.md")]
+struct Reference;

@@ -1,7 +1,7 @@
 //! Every key of Kafka Streams 4.3's configuration, and what becomes of it here.
 //!
 //! A file that Java's application reads is read whole: what means something here is read, what cannot change results
-//! is taken with a word, and what would change them without one is refused. `docs/streams.md` has this table.
+//! is taken with a word, and what would change them without one is refused. `docs/streams-reference.md` has this table.
 
 use super::ConfigError;
 

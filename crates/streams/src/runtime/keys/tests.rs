@@ -1,4 +1,4 @@
-//! Each key does what the table says of it, and `docs/streams.md` has the table.
+//! Each key does what the table says of it, and `docs/streams-reference.md` has the table.
 
 use super::*;
 use crate::runtime::StreamsConfig;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 type Error = Box<dyn std::error::Error>;
 
-const GUIDE: &str = include_str!("../../../../../docs/streams.md");
+const REFERENCE: &str = include_str!("../../../../../docs/streams-reference.md");
 
 fn read(key: &str, value: &str) -> Result<StreamsConfig, ConfigError> {
     let required = [("application.id", "app"), ("bootstrap.servers", "one:9092")];
@@ -158,10 +158,10 @@ fn table() -> String {
 }
 
 #[test]
-fn the_guide_has_the_table() {
+fn the_reference_has_the_table() {
     let table = table();
     assert!(
-        GUIDE.contains(&table),
-        "docs/streams.md is to have\n{table}"
+        REFERENCE.contains(&table),
+        "docs/streams-reference.md is to have\n{table}"
     );
 }
