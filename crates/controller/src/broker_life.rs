@@ -4,7 +4,7 @@
 //! ```text
 //!   Starting ── registered ─> heartbeats ── caught up ─> Recovery ── `ready`, unfenced ─> Running
 //!                                                                                            │ begin_shutdown
-//!   ShuttingDown <── allowed, nobody has answered for a session, or the deadline ── PendingControlledShutdown
+//!   ShuttingDown <── allowed, nobody has decided for a session, or the deadline ── PendingControlledShutdown
 //! ```
 //!
 //! One request is under way at a time. The caller sends what [`BrokerLife::poll_request`] gives, tells what came of
@@ -14,8 +14,8 @@
 //! - The broker wants to be fenced until its metadata have its registration and its logs are open.
 //! - It takes part under the epoch of its own registration, and none that another process with its id has got.
 //! - A failed log directory is told until the controller has taken it.
-//! - A broker that is to stop waits no longer than its session for a controller that does not answer: one that
-//!   lives has others lead by then, and without one nobody can. Apache Kafka's broker waits until the deadline.
+//! - A broker that is to stop waits no longer than its session for a controller that decides: one that lives has
+//!   others lead by then, and without one nobody can. Apache Kafka's broker waits until the deadline.
 
 use crate::brokers::NewRegistration;
 use crate::heartbeats::{BrokerHeartbeat, BrokerStanding};
@@ -132,7 +132,7 @@ pub struct BrokerLife {
     failures: u32,
     last_answer: String,
     shutdown_deadline: Option<MonotonicTime>,
-    /// Since when no controller has answered in the controlled shutdown.
+    /// Since when no controller has decided about a heartbeat in the controlled shutdown.
     silent_since: MonotonicTime,
     is_let_go: bool,
 }
@@ -340,7 +340,6 @@ impl BrokerLife {
         answer: Result<BrokerStanding, ErrorCode>,
         now: MonotonicTime,
     ) {
-        self.silent_since = now;
         let standing = match answer {
             Ok(standing) => standing,
             // Another run has the broker's id, or nobody: there is nothing to hand over.
@@ -351,8 +350,11 @@ impl BrokerLife {
                 self.state = BrokerState::ShuttingDown;
                 return;
             }
+            // Nobody has decided: a node that is up and leads nothing answers, too, and so does a controller whose log
+            // takes no records.
             Err(code) => return self.failed(&format!("{code:?}"), now),
         };
+        self.silent_since = now;
         self.told_offline.append(&mut self.sent_offline);
         self.told_cordoned = self.sent_cordoned.take();
         if self.offline.is_subset(&self.told_offline) {

@@ -1,8 +1,8 @@
 //! What a node with the controller does before it stops, while it still serves other brokers.
 //!
 //! 1. Its own broker, if it has one, hands its partitions over: it asks the controller as any broker does.
-//! 2. Brokers that stop at the same time are served until they may. Without their controller they would wait for it.
-//!    Apache Kafka's controller does not wait for them.
+//! 2. Brokers that stop at the same time are served until they may, as long as the controller works. Without it they
+//!    would wait for it. Apache Kafka's controller does not wait for them.
 
 use crate::api::broker::Broker;
 use crate::api::cluster_node::ClusterNode;
@@ -66,26 +66,72 @@ async fn hand_over(broker: &Broker) -> bool {
     }
 }
 
+/// Why brokers that are about to stop are not waited for any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waited {
+    /// They have stopped, or there are none.
+    UntilStopped,
+    /// They have not stopped in time.
+    TooLong,
+    /// Nobody lets them stop: the controller of this node has failed, or its disk does not answer.
+    WithoutController,
+}
+
 /// Waits for brokers that are about to stop, but not for those that serve on.
 pub(super) async fn let_others_stop(node: &ClusterNode) {
-    let node = &node.node;
+    let session_ms = node.node.config.controller.tasks.broker_session_timeout_ms;
+    let silence_max = Duration::from_millis(session_ms.unsigned_abs());
+    match wait_for_others(node, silence_max).await {
+        Waited::UntilStopped => {}
+        Waited::TooLong => {
+            tracing::warn!("other brokers have not stopped in time; the controller stops anyway")
+        }
+        Waited::WithoutController => tracing::warn!(
+            "the controller of this node does not answer and lets no broker stop; the node stops"
+        ),
+    }
+}
+
+/// The same; a controller that is silent for so long is as good as none.
+pub(super) async fn wait_for_others(node: &ClusterNode, silence_max: Duration) -> Waited {
     let has_unfenced = |is_meant: fn(&BrokerRegistration) -> bool| {
-        let image = node.image();
+        let (image, id) = (node.node.image(), node.node.id);
         let mut brokers = image.cluster.brokers().values();
-        brokers.any(|one| one.id != node.id && !one.is_fenced && is_meant(one))
+        brokers.any(|one| one.id != id && !one.is_fenced && is_meant(one))
     };
     if !has_unfenced(|_| true) {
-        return;
+        return Waited::UntilStopped;
     }
     tokio::time::sleep(MOMENT).await;
     let others_stop = async {
         while has_unfenced(|one| one.is_in_controlled_shutdown) {
             tokio::time::sleep(PAUSE).await;
         }
+        // Their answers are on the way.
+        tokio::time::sleep(PAUSE).await;
     };
-    if tokio::time::timeout(PATIENCE, others_stop).await.is_err() {
-        tracing::warn!("other brokers have not stopped in time; the controller stops anyway");
+    tokio::select! {
+        biased;
+        () = others_stop => Waited::UntilStopped,
+        () = controller_fails(node, silence_max) => Waited::WithoutController,
+        () = tokio::time::sleep(PATIENCE) => Waited::TooLong,
     }
-    // Their answers are on the way.
-    tokio::time::sleep(PAUSE).await;
+}
+
+/// Waits until the controller of this node, or whoever follows it, has failed, or it has been silent for so long.
+async fn controller_fails(node: &ClusterNode, silence_max: Duration) {
+    let is_silent = async {
+        loop {
+            let question = node.controller.ask_quorum(|_| ());
+            match tokio::time::timeout(silence_max, question).await {
+                Ok(Ok(())) => tokio::time::sleep(PAUSE).await,
+                Ok(Err(_)) | Err(_) => return,
+            }
+        }
+    };
+    let mut halted = node.node.halted.subscribe();
+    tokio::select! {
+        _ = halted.wait_for(|reason| !reason.is_empty()) => {}
+        () = is_silent => {}
+    }
 }

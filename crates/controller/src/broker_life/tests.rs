@@ -21,7 +21,9 @@ fn code(text: &str) -> ErrorCode {
     match text {
         "duplicate" => ErrorCode::DuplicateBrokerRegistration,
         "foreign" => ErrorCode::InconsistentClusterId,
+        "not-controller" => ErrorCode::NotController,
         "stale" => ErrorCode::StaleBrokerEpoch,
+        "storage" => ErrorCode::KafkaStorageError,
         other => panic!("{other}?"),
     }
 }
@@ -289,6 +291,33 @@ fn a_controlled_shutdown_waits_no_longer_than_a_session_for_a_controller_that_is
 9149 next 9150
 9150 ShuttingDown
 9150 next never",
+    );
+}
+
+/// A node of the quorum that leads nothing is up, and so is a controller whose log takes no records.
+#[test]
+fn a_controlled_shutdown_waits_no_longer_than_a_session_for_a_controller_that_decides() {
+    check_running(
+        &[
+            (100, "shut-down 300000"),
+            (150, "heard caught-up unfenced"),
+            (200, "poll"),
+            (201, "refused not-controller"),
+            (301, "poll"),
+            (302, "refused storage"),
+            (9_149, "poll"),
+            (9_149, "refused not-controller"),
+            (9_149, "next"),
+            (9_150, "poll"),
+        ],
+        "
+100 heartbeat shut-down at -1
+100 PendingControlledShutdown
+200 heartbeat shut-down at -1
+301 heartbeat shut-down at -1
+9149 heartbeat shut-down at -1
+9149 next 9150
+9150 ShuttingDown",
     );
 }
 

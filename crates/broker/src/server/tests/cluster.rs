@@ -530,3 +530,55 @@ fn reassignments_under_way_are_listed_whoever_leads() {
     });
     assert_eq!(partitions.collect::<Vec<_>>(), ["2 4,3,2 4 3"]);
 }
+
+/// One broker is about to stop, and does not; the controller of this node works, fails, or is silent.
+#[test]
+fn whoever_stops_waits_for_others_only_with_a_controller_that_works() {
+    use handing_over::{Waited, wait_for_others};
+    const LONG: std::time::Duration = std::time::Duration::from_secs(1000);
+    let check = |controller: &str, expect: Waited| {
+        let directory = trials::directory();
+        let running = cluster(directory.path());
+        let mut change = vec![registration(TWO, false)];
+        if let MetadataRecord::RegisterBroker(two) = &mut change[0] {
+            two.is_in_controlled_shutdown = true;
+        }
+        take(&running, change);
+        let (broker, runtime) = (running.broker().clone(), &running.runtime);
+        let (end, ended) = mpsc::channel::<()>();
+        let mut silence_max = LONG;
+        match controller {
+            "works" => take(&running, vec![registration(TWO, true)]),
+            "fails" => {
+                let failed = broker
+                    .controller
+                    .run::<()>(|_| panic!("the controller fails"));
+                assert!(runtime.block_on(failed).is_err());
+            }
+            "loader fails" => broker
+                .controller
+                .run_in_loader(|| panic!("the loader fails")),
+            _ => {
+                let (held, is_held) = mpsc::channel();
+                let hold = broker.clone();
+                let hold = async move {
+                    let hold = hold.controller.run(move |_| {
+                        held.send(()).unwrap();
+                        ended.recv().is_err()
+                    });
+                    hold.await
+                };
+                runtime.spawn(hold);
+                is_held.recv().unwrap();
+                silence_max = std::time::Duration::ZERO;
+            }
+        }
+        let waited = wait_for_others(&broker.cluster_node, silence_max);
+        assert_eq!(runtime.block_on(waited), expect, "{controller}");
+        drop(end);
+    };
+    check("works", Waited::UntilStopped);
+    check("fails", Waited::WithoutController);
+    check("loader fails", Waited::WithoutController);
+    check("is silent", Waited::WithoutController);
+}
