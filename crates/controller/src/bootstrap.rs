@@ -12,7 +12,9 @@ use metadata::{
     MetadataVersion, SHARE_VERSION_FEATURE, STREAMS_VERSION_FEATURE, TRANSACTION_VERSION_FEATURE,
 };
 
-/// From which metadata version on a new cluster gets which level of a feature.
+/// From which metadata version on a new cluster gets which level of a feature: those that Apache Kafka's `kafka-storage
+/// format` writes. Also of groups that are not served: a node of Apache Kafka that takes over such a directory has what
+/// one has that it formatted itself. Clients are told by the APIs that there are no such groups.
 const DEFAULT_LEVELS: &[(&str, i16, i16)] = &[
     (ELIGIBLE_LEADER_REPLICAS_FEATURE, 26, 1),
     (GROUP_VERSION_FEATURE, 22, 1),

@@ -62,7 +62,7 @@ pub fn elect_leaders(
     let mut changed = BTreeSet::new();
     let mut words = WordsOfAnswer::default();
     let mut elect = |topic: &str, partition: i32| {
-        let elected = elections.elect_by_name(topic, partition, election);
+        let elected = elections.elect_by_name(&words, topic, partition, election);
         let result =
             elected.and_then(
                 |change| match changed.insert((change.topic_id, partition)) {
@@ -147,19 +147,21 @@ impl<'a> Elections<'a> {
 
     fn elect_by_name(
         &self,
+        words: &WordsOfAnswer,
         name: &str,
         id: i32,
         election: ElectionType,
     ) -> Result<PartitionChange, ApiError> {
-        let unknown = |words| ApiError::new(ErrorCode::UnknownTopicOrPartition, words);
-        let topic = self
-            .image
-            .topics
-            .by_name(name)
-            .ok_or_else(|| unknown(format!("No such topic as {name}")))?;
-        let partition = topic
-            .partition(id)
-            .ok_or_else(|| unknown(format!("No such partition as {name}-{id}")))?;
+        const UNKNOWN: ErrorCode = ErrorCode::UnknownTopicOrPartition;
+        let topic =
+            self.image.topics.by_name(name).ok_or_else(|| {
+                words.naming(UNKNOWN, name, || format!("No such topic as {name}"))
+            })?;
+        let partition = topic.partition(id).ok_or_else(|| {
+            words.naming(UNKNOWN, name, || {
+                format!("No such partition as {name}-{id}")
+            })
+        })?;
         self.elect(topic, id, partition, election)
     }
 

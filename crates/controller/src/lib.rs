@@ -102,3 +102,4 @@ pub use requests::{
     RegisterController, Request, UnfenceBroker, UnregisterBroker, UpdateFeatures,
 };
 pub use sessions::{BrokerContacts, Sessions};
+pub use words_of_answer::WordsOfAnswer;

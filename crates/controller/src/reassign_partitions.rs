@@ -12,7 +12,7 @@
 use crate::assignment::check_assignment;
 use crate::context::ControllerContext;
 use crate::decision::{ApiError, Decision, PartitionResults};
-use crate::last_word::last_words;
+use crate::last_word::last_changes;
 use crate::partition_update::{Election, PartitionUpdate};
 use crate::topic_values::TopicValues;
 use crate::words_of_answer::WordsOfAnswer;
@@ -40,7 +40,11 @@ pub struct OngoingReassignments {
 }
 
 /// Starts and takes back reassignments (KIP-455); of several for one partition the last one counts that is
-/// not refused. Without `allows_other_counts` a partition keeps as many replicas as it has (KIP-860).
+/// not refused and changes something. Without `allows_other_counts` a partition keeps as many replicas as it has
+/// (KIP-860).
+///
+/// Apache Kafka writes a record for each of them, over the partition as it was before: a field that the last one leaves
+/// alone is that of one before, so that a replica may be added that is none.
 pub fn reassign_partitions(
     image: &MetadataImage,
     context: &ControllerContext<'_>,
@@ -53,41 +57,30 @@ pub fn reassign_partitions(
         allows_other_counts,
     };
     let mut words = WordsOfAnswer::default();
-    let changes = topics
-        .iter()
-        .map(|TopicReassignment { topic, partitions }| {
-            let changes = partitions.iter().map(|(id, replicas)| {
-                let change = reassignments.change(topic, *id, replicas.as_deref());
-                change.map_err(|error| words.keep(error))
-            });
-            changes.collect::<Vec<_>>()
+    let mut accepted = Vec::new();
+    let mut results = Vec::with_capacity(topics.len());
+    for TopicReassignment { topic, partitions } in topics {
+        let found = image.topics.by_name(topic).map(|found| &**found);
+        let partitions = partitions.iter().map(|(id, replicas)| {
+            let replicas = replicas.as_deref();
+            let place = reassignments.find(&words, (topic, found), *id);
+            let checked = place.and_then(|place| reassignments.check(place, replicas));
+            let result = checked.map(|wanted| accepted.push(wanted));
+            (*id, result.map_err(|error| words.keep(error)))
         });
-    let changes: Vec<_> = changes.collect();
-    // What is refused takes nothing back of what is not.
-    let words = topics.iter().zip(&changes).flat_map(|(one, changes)| {
-        let words = one.partitions.iter().zip(changes);
-        let words = words.filter(|(_, change)| change.is_ok());
-        words.map(|((id, _), _)| (&*one.topic, *id))
-    });
-    let mut are_last = last_words(words).into_iter();
-    let mut records = Vec::new();
-    let results = topics.iter().zip(changes).map(|(one, changes)| {
-        let partitions = one.partitions.iter().zip(changes);
-        let partitions = partitions.map(|((id, _), change)| {
-            let change = change.map(|change| {
-                let is_last = are_last.next().unwrap_or(true);
-                let change = change.filter(|_| is_last);
-                records.extend(change.map(MetadataRecord::PartitionChange));
-            });
-            (*id, change)
-        });
-        PartitionResults {
-            topic: one.topic.clone(),
+        results.push(PartitionResults {
+            topic: topic.clone(),
             partitions: partitions.collect(),
-        }
-    });
-    let results = results.collect();
-    Decision::atomic(records, results)
+        });
+    }
+    // What is refused takes nothing back of what is not.
+    let accepted = accepted.into_iter();
+    let changes = last_changes(
+        accepted.map(|one| ((one.place.topic.id, one.place.id), one)),
+        |one| reassignments.change(one),
+    );
+    let records = changes.into_iter().map(MetadataRecord::PartitionChange);
+    Decision::atomic(records.collect(), results)
 }
 
 /// The reassignments under way: of the partitions of `topics`, or of all. What is not reassigned
@@ -130,93 +123,141 @@ struct Reassignments<'a> {
     allows_other_counts: bool,
 }
 
-impl Reassignments<'_> {
-    /// The change that `replicas` ask for, if any is needed.
-    fn change(
+/// A partition that is to be reassigned.
+#[derive(Debug, Clone, Copy)]
+struct Place<'a> {
+    topic: &'a Topic,
+    id: i32,
+    partition: &'a Partition,
+}
+
+/// What is wanted of a partition, and can be done.
+#[derive(Debug, Clone)]
+struct Accepted<'a> {
+    place: Place<'a>,
+    wanted: Wanted<'a>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Wanted<'a> {
+    /// These replicas.
+    Replicas(&'a [BrokerId]),
+    /// The end of its reassignment, with these in sync.
+    Back { isr: Vec<BrokerId> },
+}
+
+/// As far as they are wanted of one partition.
+impl PartialEq for Accepted<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.wanted == other.wanted
+    }
+}
+
+impl<'a> Reassignments<'a> {
+    fn find(
         &self,
-        name: &str,
+        words: &WordsOfAnswer,
+        (name, topic): (&str, Option<&'a Topic>),
         id: i32,
-        replicas: Option<&[BrokerId]>,
-    ) -> Result<Option<PartitionChange>, ApiError> {
-        let unknown = |words| ApiError::new(ErrorCode::UnknownTopicOrPartition, words);
-        let topic = self
-            .image
-            .topics
-            .by_name(name)
-            .ok_or_else(|| unknown(format!("Unable to find a topic named {name}.")))?;
-        let partition = topic
-            .partition(id)
-            .ok_or_else(|| unknown(format!("Unable to find partition {name}:{id}.")))?;
-        match replicas {
-            Some(replicas) => self.reassign(topic, id, partition, replicas),
-            None => self.take_back(topic, id, partition),
-        }
+    ) -> Result<Place<'a>, ApiError> {
+        const UNKNOWN: ErrorCode = ErrorCode::UnknownTopicOrPartition;
+        let topic = topic.ok_or_else(|| {
+            words.naming(UNKNOWN, name, || {
+                format!("Unable to find a topic named {name}.")
+            })
+        })?;
+        let partition = topic.partition(id).ok_or_else(|| {
+            words.naming(UNKNOWN, name, || {
+                format!("Unable to find partition {name}:{id}.")
+            })
+        })?;
+        Ok(Place {
+            topic,
+            id,
+            partition,
+        })
     }
 
-    fn reassign(
+    /// What is wanted, if it can be done.
+    fn check(
         &self,
-        topic: &Topic,
-        id: i32,
-        partition: &Partition,
-        wanted: &[BrokerId],
-    ) -> Result<Option<PartitionChange>, ApiError> {
-        check_assignment(self.image, wanted, None)?;
-        if !self.allows_other_counts {
-            check_count(partition, wanted)?;
-        }
+        place: Place<'a>,
+        replicas: Option<&'a [BrokerId]>,
+    ) -> Result<Accepted<'a>, ApiError> {
+        let wanted = match replicas {
+            Some(replicas) => {
+                check_assignment(self.image, replicas, None)?;
+                if !self.allows_other_counts {
+                    check_count(place.partition, replicas)?;
+                }
+                Wanted::Replicas(replicas)
+            }
+            None => {
+                let isr = self.isr_without_new(place)?;
+                Wanted::Back { isr }
+            }
+        };
+        Ok(Accepted { place, wanted })
+    }
+
+    /// The change that is needed, if any is.
+    fn change(&self, accepted: &Accepted<'_>) -> Option<PartitionChange> {
+        let Accepted { place, wanted } = accepted;
+        let partition = place.partition;
         let before = without(&partition.replicas, &partition.adding_replicas);
-        let removing = sorted_without(&partition.replicas, wanted);
         let can_lead = |id: BrokerId| self.image.cluster.is_active(id);
-        let min_isr = self.values.min_isr(topic);
-        let mut update =
-            PartitionUpdate::new(self.image, (topic.id, id), partition, min_isr, &can_lead);
-        update.replicas = [wanted, &removing].concat();
-        update.removing_replicas = removing;
-        update.adding_replicas = sorted_without(wanted, &before);
-        Ok(update.build())
+        let min_isr = self.values.min_isr(place.topic);
+        let at = (place.topic.id, place.id);
+        let mut update = PartitionUpdate::new(self.image, at, partition, min_isr, &can_lead);
+        match wanted {
+            Wanted::Replicas(wanted) => {
+                let removing = sorted_without(&partition.replicas, wanted);
+                update.replicas = [*wanted, &removing].concat();
+                update.removing_replicas = removing;
+                update.adding_replicas = sorted_without(wanted, &before);
+            }
+            // Replicas that were to be added go, those that were to be removed stay.
+            Wanted::Back { isr } => {
+                if self.values.allows_unclean_election(place.topic) {
+                    update.election = Election::Unclean;
+                }
+                update.isr.clone_from(isr);
+                update.replicas = before;
+                update.removing_replicas.clear();
+                update.adding_replicas.clear();
+            }
+        }
+        update.build()
     }
 
-    /// Replicas that were to be added go, those that were to be removed stay.
-    fn take_back(
-        &self,
-        topic: &Topic,
-        id: i32,
-        partition: &Partition,
-    ) -> Result<Option<PartitionChange>, ApiError> {
+    /// Who is in sync when a reassignment is taken back.
+    fn isr_without_new(&self, place: Place<'_>) -> Result<Vec<BrokerId>, ApiError> {
+        let Place {
+            topic,
+            id,
+            partition,
+        } = place;
         if !partition.is_reassigning() {
             return Err(ApiError::bare(ErrorCode::NoReassignmentInProgress));
         }
-        let replicas = without(&partition.replicas, &partition.adding_replicas);
-        let mut isr = without(&partition.isr, &partition.adding_replicas);
-        let may_be_unclean = self.values.allows_unclean_election(topic);
-        if isr.is_empty() {
-            let invalid = |words| ApiError::new(ErrorCode::InvalidReplicaAssignment, words);
-            let first = replicas.first().ok_or_else(|| {
-                invalid(
-                    "Invalid replica assignment: addingReplicas contains all replicas.".to_owned(),
-                )
-            })?;
-            if !may_be_unclean {
-                return Err(invalid(format!(
-                    "Unable to revert partition assignment for {}:{id} because it would require \
-                     an unclean leader election.",
-                    topic.name
-                )));
-            }
-            isr.push(*first);
+        let isr = without(&partition.isr, &partition.adding_replicas);
+        if !isr.is_empty() {
+            return Ok(isr);
         }
-        let can_lead = |id: BrokerId| self.image.cluster.is_active(id);
-        let min_isr = self.values.min_isr(topic);
-        let mut update =
-            PartitionUpdate::new(self.image, (topic.id, id), partition, min_isr, &can_lead);
-        if may_be_unclean {
-            update.election = Election::Unclean;
+        let invalid = |words| ApiError::new(ErrorCode::InvalidReplicaAssignment, words);
+        let mut replicas = partition.replicas.iter();
+        let first = replicas.find(|id| !partition.adding_replicas.contains(id));
+        let first = first.ok_or_else(|| {
+            invalid("Invalid replica assignment: addingReplicas contains all replicas.".to_owned())
+        })?;
+        if !self.values.allows_unclean_election(topic) {
+            return Err(invalid(format!(
+                "Unable to revert partition assignment for {}:{id} because it would require an \
+                 unclean leader election.",
+                topic.name
+            )));
         }
-        update.isr = isr;
-        update.replicas = replicas;
-        update.removing_replicas.clear();
-        update.adding_replicas.clear();
-        Ok(update.build())
+        Ok(vec![*first])
     }
 }
 

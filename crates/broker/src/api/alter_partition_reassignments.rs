@@ -1,5 +1,6 @@
 //! AlterPartitionReassignments: v0–1. Replicas move to other brokers (KIP-455).
 //!
+//! - Of several words for one partition the last one counts that is not refused and changes something.
 //! - Partitions without replicas have their ongoing reassignment taken back.
 //! - Version 1 can insist on as many replicas as there are (KIP-860).
 //! - A request without topics has the schema's defaults as its answer, an empty message included.
@@ -10,7 +11,7 @@ use super::{Request, Served};
 use crate::api::cluster_node::ClusterNode;
 use crate::net::ResponseBuffer;
 use controller::reassign_partitions::TopicReassignment;
-use controller::{AlterPartitionReassignments, ApiError, PartitionResults};
+use controller::{AlterPartitionReassignments, ApiError, PartitionResults, WordsOfAnswer};
 use model::{DecodeError, ErrorCode};
 use wire::messages::alter_partition_reassignments_response::{
     ReassignablePartitionResponse, ReassignableTopicResponse,
@@ -65,7 +66,11 @@ pub(crate) async fn serve(
         }
         Err(error) => {
             let error = ApiError::undecided(error);
-            let results: Vec<_> = asked.into_iter().map(|one| refused(one, &error)).collect();
+            let mut words = WordsOfAnswer::default();
+            let results = asked.into_iter();
+            let results: Vec<_> = results
+                .map(|one| refused(one, &error, &mut words))
+                .collect();
             let response = AlterPartitionReassignmentsResponse {
                 error_code: error.code.code(),
                 error_message: error.message.as_deref(),
@@ -79,11 +84,17 @@ pub(crate) async fn serve(
 }
 
 /// The error of the whole request, for each partition.
-fn refused(asked: TopicReassignment, error: &ApiError) -> PartitionResults {
+fn refused(
+    asked: TopicReassignment,
+    error: &ApiError,
+    words: &mut WordsOfAnswer,
+) -> PartitionResults {
     let partitions = asked.partitions.into_iter();
     PartitionResults {
         topic: asked.topic,
-        partitions: partitions.map(|(id, _)| (id, Err(error.clone()))).collect(),
+        partitions: partitions
+            .map(|(id, _)| (id, Err(words.keep(error.clone()))))
+            .collect(),
     }
 }
 

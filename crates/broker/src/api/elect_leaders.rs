@@ -10,7 +10,7 @@ use super::{Request, Served};
 use crate::api::cluster_node::ClusterNode;
 use crate::net::ResponseBuffer;
 use controller::elect_leaders::{ElectionType, TopicElection};
-use controller::{ApiError, ElectLeaders, PartitionResults};
+use controller::{ApiError, ElectLeaders, PartitionResults, WordsOfAnswer};
 use model::{DecodeError, ErrorCode};
 use wire::messages::elect_leaders_response::{PartitionResult, ReplicaElectionResult};
 use wire::messages::{ElectLeadersRequest, ElectLeadersResponse};
@@ -64,12 +64,13 @@ impl ClusterNode {
 
 /// The error of the whole request, for each of its partitions.
 fn refused(topics: Vec<TopicElection>, error: &ApiError) -> Vec<PartitionResults> {
+    let mut words = WordsOfAnswer::default();
     let results = topics.into_iter().map(|one| PartitionResults {
         topic: one.topic,
         partitions: one
             .partitions
             .into_iter()
-            .map(|id| (id, Err(error.clone())))
+            .map(|id| (id, Err(words.keep(error.clone()))))
             .collect(),
     });
     results.collect()

@@ -414,3 +414,48 @@ fn new_replicas_are_in_the_directory_that_their_broker_has() {
     let directories = partition.replicas.iter().map(|id| directory(*id));
     assert_eq!(partition.directories, directories.collect::<Vec<_>>());
 }
+
+/// What a request makes of `t-0`, which it names so often.
+#[test]
+fn the_last_word_that_changes_something_counts() {
+    let check = |words: &[&str], expect: &str| {
+        let mut cluster = cluster("1,2");
+        let words = words.iter().map(|word| match *word {
+            "back" => (0, None),
+            replicas => (0, Some(ids(replicas))),
+        });
+        let wanted = [TopicReassignment {
+            topic: "t".to_owned(),
+            partitions: words.collect(),
+        }];
+        let results =
+            cluster.apply(|image, context, _| reassign_partitions(image, context, &wanted, true));
+        let errors = results[0].partitions.iter().filter(|one| one.1.is_err());
+        let partition = cluster.image.topics.partition("t", 0).unwrap();
+        let Partition {
+            replicas,
+            adding_replicas,
+            removing_replicas,
+            ..
+        } = partition.as_ref();
+        let shown = format!(
+            "{replicas:?} adding {adding_replicas:?} removing {removing_replicas:?}, {} refused",
+            errors.count()
+        );
+        assert_eq!(shown, expect);
+    };
+    check(
+        &["3,2", "1,2"],
+        "[3, 2, 1] adding [3] removing [1], 0 refused",
+    );
+    check(&["3,2", "2,1"], "[2, 1] adding [] removing [], 0 refused");
+    check(
+        &["3,2", "4,2"],
+        "[4, 2, 1] adding [4] removing [1], 0 refused",
+    );
+    check(
+        &["2,1", "3,2", "1,2", "9", "back"],
+        "[3, 2, 1] adding [3] removing [1], 2 refused",
+    );
+    check(&["1,2", "1,2"], "[1, 2] adding [] removing [], 0 refused");
+}
