@@ -12,6 +12,7 @@ use super::{Request, Served};
 use crate::api::broker::Broker;
 use crate::logs::future_replicas;
 use crate::net::ResponseBuffer;
+use crate::scheduling::turn::Turn;
 use model::{DecodeError, ErrorCode, TopicPartition};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -103,6 +104,7 @@ async fn begin_some(
     partitions: Vec<(usize, Arc<str>, i32)>,
 ) -> Vec<(usize, ErrorCode)> {
     let mut begun = Vec::with_capacity(partitions.len());
+    let mut turn = Turn::begin();
     for (at, topic, index) in partitions {
         let name = TopicPartition::new(&*topic, index);
         let destination = broker.logs.directories[to].name();
@@ -110,6 +112,7 @@ async fn begin_some(
             .await
             .err();
         begun.push((at, error.unwrap_or(ErrorCode::None)));
+        turn.share().await;
     }
     begun
 }

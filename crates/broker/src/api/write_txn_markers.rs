@@ -11,6 +11,7 @@
 use super::{Request, Served};
 use crate::api::broker::Broker;
 use crate::net::ResponseBuffer;
+use crate::scheduling::turn::Turn;
 use coordinator::runtime::TransactionMarker;
 use model::{DecodeError, ErrorCode, ProducerEpoch, ProducerId, TopicPartition};
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +35,7 @@ pub(crate) async fn serve(
 ) -> Result<Served, DecodeError> {
     let message: WriteTxnMarkersRequest<'_> = request.decode()?;
     let mut begun = Vec::with_capacity(message.markers.len());
+    let mut turn = Turn::begin();
     for asked in message.markers.iter() {
         let marker = TransactionMarker {
             producer_id: ProducerId(asked.producer_id),
@@ -41,7 +43,7 @@ pub(crate) async fn serve(
             coordinator_epoch: asked.coordinator_epoch,
             is_commit: asked.transaction_result,
         };
-        let named = named_once(broker, &asked);
+        let named = named_once(broker, &asked, &mut turn).await;
         if named.is_empty() {
             continue;
         }
@@ -78,6 +80,7 @@ pub(crate) async fn serve(
             };
             let error = result.err().unwrap_or(ErrorCode::None);
             outcomes.entry(topic).or_default().insert(index, error);
+            turn.share().await;
         }
     }
     let markers = by_producer.iter().map(|(producer_id, topics)| {
@@ -100,7 +103,11 @@ pub(crate) async fn serve(
 }
 
 /// The partitions that a marker is for. Named again or not, each gets the marker once.
-fn named_once<'f>(broker: &Broker, asked: &WritableTxnMarker<'f>) -> Vec<Named<'f>> {
+async fn named_once<'f>(
+    broker: &Broker,
+    asked: &WritableTxnMarker<'f>,
+    turn: &mut Turn,
+) -> Vec<Named<'f>> {
     let mut each_once = BTreeSet::new();
     let mut named = Vec::new();
     for topic in asked.topics.iter() {
@@ -109,6 +116,7 @@ fn named_once<'f>(broker: &Broker, asked: &WritableTxnMarker<'f>) -> Vec<Named<'
                 let found = broker.logs.partitions.find(topic.name, index);
                 named.push((topic.name, index, found.map(drop).map_err(ErrorCode::from)));
             }
+            turn.share().await;
         }
     }
     named

@@ -16,11 +16,12 @@ use wire::messages::offset_for_leader_epoch_request::{
     OffsetForLeaderPartition, OffsetForLeaderTopic,
 };
 use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use wire::messages::write_txn_markers_request::{WritableTxnMarker, WritableTxnMarkerTopic};
 use wire::messages::{
     ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, DeleteGroupsRequest,
     DeleteRecordsRequest, DescribeConfigsRequest, DescribeLogDirsRequest, ListTransactionsRequest,
     MetadataRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest,
-    ProduceResponse,
+    ProduceResponse, WriteTxnMarkersRequest,
 };
 
 /// More clients of a kind than the test's server has threads.
@@ -238,6 +239,21 @@ fn frame_of_many(client: &mut Client, kind: &str) -> Vec<u8> {
             };
             client.frame(8, &request)
         }
+        "markers" => {
+            let marker = WritableTxnMarker {
+                producer_id: 7,
+                topics: vec![WritableTxnMarkerTopic {
+                    name: "topic",
+                    partition_indexes: (0..COUNT).collect(),
+                }]
+                .into(),
+                ..Default::default()
+            };
+            let request = WriteTxnMarkersRequest {
+                markers: vec![marker].into(),
+            };
+            client.frame(1, &request)
+        }
         _ => {
             let partition = |partition_index| DeleteRecordsPartition {
                 partition_index,
@@ -262,7 +278,9 @@ fn who_names_much_lets_others_have_their_turn() {
     let mut other = server.connect();
     other.create_topic("topic", 2, &[]);
     other.wait_for_coordinator("group");
-    for kind in ["epochs", "records", "groups", "offsets", "settings"] {
+    for kind in [
+        "epochs", "records", "groups", "offsets", "settings", "markers",
+    ] {
         let mut large: Vec<Client> = (0..lanes()).map(|_| server.connect()).collect();
         for client in &mut large {
             let frame = frame_of_many(client, kind);

@@ -66,6 +66,10 @@ pub(crate) async fn begin(
     name: &TopicPartition,
     destination: &str,
 ) -> Result<(), ErrorCode> {
+    // No topic has such a name, which may be as long as the request: it is not kept for a turn.
+    if name.topic.len() > NAME_LENGTH_MAX {
+        return Err(ErrorCode::InvalidTopicException);
+    }
     let beginnings = &logs.future_replicas.beginnings;
     let turn = beginnings.of_partition(name).lock_owned().await;
     let begun = begin_alone(logs, name, destination).await;
