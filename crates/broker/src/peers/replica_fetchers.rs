@@ -239,12 +239,12 @@ impl ReplicaFetchers {
         if leader.is_none() || leader == logs.node.id {
             return self.known.lock().release(partition);
         }
-        let before = partition.offsets();
+        let (cut_count, before) = (partition.truncation_count(), partition.offsets());
         let position = partition.begin_following(leader_epoch, now_ms());
-        if partition.offsets().log_end_offset < before.log_end_offset {
+        if partition.truncation_count() != cut_count {
             // What is compacted now was begun before, and takes the place of nothing any more.
             let pause = logs.cleaner.pause(partition);
-            fetcher::note_cut(&logs, partition, &before, &pause);
+            fetcher::note_cut(&logs, partition, before.log_start_offset, &pause);
         }
         match position {
             // The first fetch would tell the leader of what is not durable.

@@ -21,7 +21,7 @@ use crate::scheduling::log_rate_limit::{LogRateLimit, LogRateLimits};
 use crate::scheduling::off_workers::off_workers;
 use crate::scheduling::turn::Turn;
 use connection::{Connection, Response};
-use model::{ErrorCode, MonotonicTime};
+use model::{ErrorCode, MonotonicTime, Offset};
 use parking_lot::Mutex;
 use replication::{
     FetchedRecords, FetcherRequest, FetcherSettings, FetcherVersions, FollowError, Followed,
@@ -404,12 +404,17 @@ fn follow_step(
         apart.push((step.token, partition.clone(), Work::of(action, response)));
         return StepOutcome::Later;
     }
+    let cut_count = partition.truncation_count();
     let follow = || partition.follow(action, now_ms());
     let result = logs.disks.call(directory_index, DiskUse::Write, follow);
     if let Err(error) = &result {
         report(logs, partition, error);
     }
     let outcome = StepOutcome::of(&result);
+    if partition.truncation_count() != cut_count {
+        apart.push((step.token, partition.clone(), Work::NoteCut(outcome)));
+        return StepOutcome::Later;
+    }
     if outcome != StepOutcome::Failed && partition.awaits_flush() {
         apart.push((step.token, partition.clone(), Work::Flush(outcome)));
         return StepOutcome::Later;
@@ -441,6 +446,8 @@ enum Work {
     /// Records on a slow disk: all but they, and they.
     Append(FetchedRecords<'static>, bytes::Bytes),
     Truncate(StepAction<'static>),
+    /// A log was cut before records were appended, which had this outcome.
+    NoteCut(StepOutcome),
     /// What was appended is to be durable before the leader is told that it is here, which this outcome does.
     Flush(StepOutcome),
 }
@@ -480,6 +487,7 @@ impl Work {
 }
 
 async fn do_work(logs: &Arc<Logs>, partition: &Arc<Partition>, work: Work) -> StepOutcome {
+    let cut_count = partition.truncation_count();
     let result = match work {
         Work::Append(fetched, records) => {
             let append = || {
@@ -489,9 +497,17 @@ async fn do_work(logs: &Arc<Logs>, partition: &Arc<Partition>, work: Work) -> St
             };
             let directory_index = partition.directory_index();
             let appended = logs.disks.run(directory_index, DiskUse::Write, append);
-            appended.await
+            let appended = appended.await;
+            if partition.truncation_count() != cut_count {
+                note_cut_apart(logs, partition).await;
+            }
+            appended
         }
         Work::Truncate(action) => truncate(logs, partition, action).await,
+        Work::NoteCut(outcome) => {
+            note_cut_apart(logs, partition).await;
+            return once_durable(logs, partition, outcome).await;
+        }
         Work::Flush(outcome) => return once_durable(logs, partition, outcome).await,
     };
     if let Err(error) = &result {
@@ -545,7 +561,7 @@ async fn truncate(
 ) -> Result<Followed, FollowError> {
     let (logs, partition) = (logs.clone(), partition.clone());
     let cut = move || {
-        let before = partition.offsets();
+        let (cut_count, before) = (partition.truncation_count(), partition.offsets());
         let directory_index = partition.directory_index();
         let pause = logs.cleaner.pause(&partition);
         let follow = || partition.follow(&action, now_ms());
@@ -555,7 +571,9 @@ async fn truncate(
             || after.log_start_offset > before.log_end_offset
         {
             tell_of_cut(&partition, &action, &before);
-            note_cut(&logs, &partition, &before, &pause);
+        }
+        if partition.truncation_count() != cut_count {
+            note_cut(&logs, &partition, before.log_start_offset, &pause);
         }
         result
     };
@@ -566,13 +584,11 @@ async fn truncate(
     }
 }
 
-/// Mends what is noted elsewhere of what was in a log before it was cut; nothing was appended since.
-pub(super) fn note_cut(
-    logs: &Logs,
-    partition: &Partition,
-    before: &PartitionOffsets,
-    pause: &Pause,
-) {
+/// Mends what is noted elsewhere of what was in a log before it was cut, and started at `start_before`.
+///
+/// Whether it was cut its [count](Partition::truncation_count) tells. Its end does not: one who is to let go of the
+/// partition may have appended before or after.
+pub(super) fn note_cut(logs: &Logs, partition: &Partition, start_before: Offset, pause: &Pause) {
     let after = partition.offsets();
     let end_offset = after.log_end_offset;
     logs.cleaner.note_cut(logs, partition, end_offset, pause);
@@ -581,9 +597,20 @@ pub(super) fn note_cut(
     };
     checkpoints::write_unless_written(logs, directory, Kind::RecoveryPoints);
     // A start that is noted above the log's end would take all that is appended from here on.
-    if after.log_start_offset < before.log_start_offset {
+    if after.log_start_offset < start_before {
         checkpoints::write_unless_written(logs, directory, Kind::LogStartOffsets);
     }
+}
+
+/// The same of a log that an append has cut, as much as that may be.
+async fn note_cut_apart(logs: &Arc<Logs>, partition: &Arc<Partition>) {
+    let (logs, partition) = (logs.clone(), partition.clone());
+    let note = move || {
+        let pause = logs.cleaner.pause(&partition);
+        note_cut(&logs, &partition, Offset(i64::MAX), &pause);
+    };
+    // A panic has been told of.
+    let _ = tokio::task::spawn_blocking(move || off_workers(note)).await;
 }
 
 fn tell_of_cut(partition: &Partition, action: &StepAction<'_>, before: &PartitionOffsets) {
