@@ -185,6 +185,12 @@ const THEMES: &[Theme] = &[
             "unstable.feature.versions.enable",
         ],
     },
+    Theme {
+        reason: "two-phase commit is asked for by a version of InitProducerId that is not stable, \
+                 and not served",
+        weight: Weight::Lack,
+        keys: &["transaction.two.phase.commit.enable"],
+    },
 ];
 
 /// Why `key` has no effect, whether a server, a topic or a group has it; none if it has one. A key

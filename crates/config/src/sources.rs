@@ -9,7 +9,7 @@
 //! A wrong value is an error that says where it stands. A key that nobody knows is a warning that
 //! names the nearest one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::effect::{self, Note};
@@ -92,10 +92,13 @@ pub struct StaticConfig {
 }
 
 impl StaticConfig {
-    /// What to tell whoever has given keys that nothing reads: a note for each reason.
+    /// What to tell whoever has given keys that nothing reads: a note for each reason. Of keys with a warning nothing
+    /// more is to be said.
     pub fn without_effect(&self) -> Vec<Note> {
+        let warned: BTreeSet<&str> = self.warnings.iter().map(|one| &*one.key).collect();
         let given = self.origins.iter();
-        let given = given.filter(|(_, origin)| **origin != Origin::Development);
+        let given = given
+            .filter(|(key, origin)| **origin != Origin::Development && !warned.contains(&***key));
         let with_value = |(key, _)| {
             let (key, value) = self.values.get_key_value(key)?;
             Some((key.as_str(), value.as_str()))

@@ -115,17 +115,18 @@ fn tell_config(
         changes = changes.join(", "),
         "configuration changed"
     );
-    if resource.resource_type == ConfigResourceType::Broker {
-        for unknown in set.iter().filter_map(|(key, _)| sources::unknown_key(key)) {
-            tracing::warn!(?kind, name, "{unknown}");
-        }
+    let is_of_broker = resource.resource_type == ConfigResourceType::Broker;
+    let unknown = |key: &str| is_of_broker.then(|| sources::unknown_key(key)).flatten();
+    for unknown in set.iter().filter_map(|(key, _)| unknown(key)) {
+        tracing::warn!(?kind, name, "{unknown}");
     }
     if is_own_topic(resource) {
         return;
     }
     let given = set
         .iter()
-        .map(|(key, value)| (key.as_str(), value.as_str()));
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .filter(|(key, _)| unknown(key).is_none());
     for effect::Note { text, is_warning } in effect::notes(given) {
         match is_warning {
             true => tracing::warn!(?kind, name, "{text}"),

@@ -11,7 +11,12 @@ use crate::{BROKER, BROKER_QUOTA, ConfigTable, GROUP, ServerConfig, TOPIC};
 use std::collections::BTreeSet;
 
 /// Keys that are read for nothing but to be checked.
-const CHECKED_ONLY: &[&str] = &["early.start.listeners", "group.share.*", "group.streams.*"];
+const CHECKED_ONLY: &[&str] = &[
+    "early.start.listeners",
+    "group.share.*",
+    "group.streams.*",
+    "transaction.two.phase.commit.enable",
+];
 
 /// Keys that are read elsewhere, and where.
 const READ_ELSEWHERE: &[(&str, &str)] = &[
@@ -170,6 +175,7 @@ fn what_asks_for_nothing_is_not_told() {
         ("sasl.enabled.mechanisms", ""),
         ("super.users", ""),
         ("metric.reporters", ""),
+        ("transaction.two.phase.commit.enable", "false"),
         // A broker of Apache Kafka's that is alone does nothing with these.
         ("unclean.leader.election.enable", "true"),
         ("replica.lag.time.max.ms", "45000"),
@@ -180,6 +186,7 @@ fn what_asks_for_nothing_is_not_told() {
         ("ssl.keystore.location", "/keys"),
         ("super.users", "User:a"),
         ("share.isolation.level", "read_committed"),
+        ("transaction.two.phase.commit.enable", "true"),
     ] {
         let told = told(&[key]);
         assert!(

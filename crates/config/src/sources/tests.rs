@@ -156,6 +156,27 @@ fn keys_that_do_nothing_are_warned_about() {
 }
 
 #[test]
+fn a_key_that_nobody_knows_is_told_once() {
+    let overrides = pairs(&[
+        ("group.share.enable", "true"),
+        ("group.share.delivery.count.limit", "7"),
+    ]);
+    let config = load(&Sources {
+        overrides: &overrides,
+        ..Sources::default()
+    });
+    let config = config.expect("the values are valid");
+    let warned = config.warnings.iter().map(|one| &*one.key);
+    assert_eq!(warned.collect::<Vec<_>>(), ["group.share.enable"]);
+    let notes = config.without_effect();
+    let notes: Vec<_> = notes.iter().map(|note| &*note.text).collect();
+    assert_eq!(
+        notes,
+        ["`group.share.delivery.count.limit` has no effect: there are no share groups yet"]
+    );
+}
+
+#[test]
 fn what_names_no_key_of_apache_kafka_is_not_told() {
     let environment = pairs(&[
         ("KAFKA_SERVICE_HOST", "10.0.0.7"),
