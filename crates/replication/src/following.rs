@@ -137,6 +137,11 @@ impl<D: Disk> State<D> {
         }
     }
 
+    /// Whether the leader may have below the start of this log what was never in it.
+    fn lacks_from(&self, leader_start_offset: Offset) -> bool {
+        matches!(&self.residence, LogState::Open(log) if log.lacks_from(leader_start_offset))
+    }
+
     /// Takes the leader's high watermark, as far as the log goes; it may be lower than before.
     fn follow_high_watermark(&mut self, high_watermark: Offset) {
         let offsets = self.offsets();
@@ -254,7 +259,7 @@ impl<D: Disk> Partition<D> {
 
     /// Takes what the leader has answered: appends its records, but for those of a later epoch, and then follows
     /// its high watermark and the start of its log. A log that nobody uses is opened only if there is something
-    /// to write.
+    /// to write. One that a crash has left empty, above what the leader has and was never here, begins anew instead.
     ///
     /// # Errors
     /// Why the records were not taken.
@@ -270,6 +275,15 @@ impl<D: Disk> Partition<D> {
                 position: state.fetch_position(),
                 fetch_offset: fetched.fetch_offset,
             });
+        }
+        if state.lacks_from(fetched.log_start_offset) {
+            self.note_truncation();
+            state.is_used.set(true);
+            state.restart(fetched.log_start_offset, now_ms)?;
+            let position = Some(state.fetch_position());
+            drop(state);
+            self.notify();
+            return Ok(Followed { position });
         }
         let start = state.offsets().log_start_offset;
         if !fetched.records.is_empty() || fetched.log_start_offset > start {

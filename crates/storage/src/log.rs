@@ -98,6 +98,9 @@ pub struct Log<D: Disk> {
     truncation_count: u64,
     /// Whether anything was written since the log was opened.
     is_modified: bool,
+    /// Whether the log was opened to start where that was noted, above all that was in it. A crash may have come after
+    /// it was [cut](Self::truncate_to) below its start, and before the new one was noted.
+    is_start_doubtful: bool,
     /// Of the failed syncs of file systems, those that came before the log was opened, or all of it
     /// synced.
     answered_syncs: u32,
@@ -143,6 +146,7 @@ impl<D: Disk> Log<D> {
             unsynced: flush::Unsynced::of_new_log(opening.topic_id.is_some()),
             truncation_count: 0,
             is_modified: true,
+            is_start_doubtful: false,
             answered_syncs,
             is_apart: false,
             last_flush_ms: opening.now_ms,
@@ -196,6 +200,7 @@ impl<D: Disk> Log<D> {
             unsynced: flush::Unsynced::of_opened_log(opening.is_clean, is_topic_id_new),
             truncation_count: 0,
             is_modified: !opening.is_clean || !events.is_empty(),
+            is_start_doubtful: events.iter().any(is_start_beyond_end),
             answered_syncs,
             is_apart,
             last_flush_ms: opening.now_ms,
@@ -222,6 +227,15 @@ impl<D: Disk> Log<D> {
             log.flush(opening.now_ms)?;
         }
         Ok(OpenedLog { log, events })
+    }
+
+    /// Whether the log, which is empty and knows no epoch, starts above its leader's although that may have other
+    /// records below than were deleted here: the start that was noted was that of records that were cut.
+    pub fn lacks_from(&self, leader_start_offset: Offset) -> bool {
+        self.is_start_doubtful
+            && self.log_start_offset == self.log_end_offset
+            && self.leader_epochs.latest().is_none()
+            && (Offset::ZERO..self.log_start_offset).contains(&leader_start_offset)
     }
 
     /// The partition.
@@ -483,4 +497,8 @@ fn settle_topic_id<D: Disk>(
         None => files.remove(&files.directory.join(PARTITION_METADATA))?,
     }
     Ok(given)
+}
+
+const fn is_start_beyond_end(event: &RecoveryEvent) -> bool {
+    matches!(event, RecoveryEvent::LogStartBeyondEnd { .. })
 }

@@ -1,11 +1,14 @@
 //! What a follower makes of its leader's answers, on a log of a disk in memory: each case of where it is cut, and
 //! in which order it follows.
 
-use crate::support::{Served, stamped};
+use crate::support::{LOG, LOGS, Served, TOPIC_ID, batch, small_config, stamped, topic_partition};
 use expect_test::{Expect, expect};
 use model::{BrokerId, LeaderEpoch, Offset};
+use replication::Partition;
 use replication::{FetchPosition, FetchedRecords, FollowError, Role};
 use std::fmt::Write;
+use std::sync::Arc;
+use storage::{Log, LogOpening};
 
 fn show(position: Option<FetchPosition>) -> String {
     let Some(position) = position else {
@@ -70,7 +73,7 @@ fn act(served: &Served, line: &str) -> String {
             String::new()
         }
         "append" => {
-            served.append(crate::support::batch(0, number(1) as usize));
+            served.append(batch(0, number(1) as usize));
             String::new()
         }
         "rest" => format!("idle: {}", partition.rest_synced(0).unwrap()),
@@ -699,4 +702,51 @@ fn what_was_taken_before_a_refused_batch_is_flushed_as_well() {
             flush                                        40/40/40
         "#]],
     );
+}
+
+/// A follower has deleted records as the leader that it was, and nothing of its log is the next leader's. The process
+/// dies when the log is cut, and before it is noted that it starts lower.
+#[test]
+fn a_log_that_was_cut_below_the_start_that_is_noted_has_what_the_leader_has() {
+    let served = Served::new();
+    served.append(batch(0, 4));
+    let role = Role::Follower {
+        leader: BrokerId(2),
+        leader_epoch: LeaderEpoch(1),
+    };
+    served.partition.take_role(role.clone()).unwrap();
+    let deleted = |log: &mut Log<_>| log.advance_log_start_offset(Offset(3));
+    served.partition.with_log(deleted).unwrap().unwrap();
+    let cut = served
+        .partition
+        .truncate_as_follower(LeaderEpoch(1), Offset(0), 0);
+    assert_eq!(cut.unwrap().fetch_offset, Offset(0));
+    served.partition.close(0, false).unwrap();
+    let opened = Log::open(LogOpening {
+        topic_id: Some(TOPIC_ID),
+        config: Arc::new(small_config()),
+        log_start_offset: Offset(3),
+        recovery_point: Offset(3),
+        ..LogOpening::new(served.disk.clone(), LOG.into(), topic_partition())
+    });
+    let place = (role, Offset(3));
+    let log = opened.unwrap().log;
+    let partition = Partition::host(&served.host, log, TOPIC_ID, LOGS.into(), place).unwrap();
+    let begun = partition.begin_following(LeaderEpoch(1), 0).unwrap();
+    assert_eq!(show(Some(begun)), "next 3 after epoch -1, start 3");
+    let take = |at: i64, words: &str| {
+        let records = batches(words, at);
+        let fetched = FetchedRecords {
+            leader_epoch: LeaderEpoch(1),
+            fetch_offset: Offset(at),
+            records: &records,
+            high_watermark: Offset(5),
+            log_start_offset: Offset(0),
+        };
+        let followed = partition.append_as_follower(&fetched, 0);
+        outcome(followed.map(|followed| followed.position))
+    };
+    assert_eq!(take(3, "1:2"), "next 0 after epoch -1, start 0");
+    assert_eq!(take(0, "1:5"), "next 5 after epoch 1, start 0");
+    assert_eq!(partition.high_watermark(), Offset(5));
 }

@@ -51,7 +51,7 @@ impl<D: Disk> Log<D> {
             return Ok(false);
         }
         if offset < self.segments[0].base_offset() {
-            self.restart_at(offset, now_ms)?;
+            self.restart(offset, now_ms)?;
             return Ok(true);
         }
         let truncated = self.cut(offset, now_ms);
@@ -95,6 +95,12 @@ impl<D: Disk> Log<D> {
 
     /// Removes everything and starts at `offset`, wherever the log was before.
     pub fn restart_at(&mut self, offset: Offset, now_ms: i64) -> Result<(), TruncateError> {
+        self.restart(offset, now_ms)?;
+        self.is_start_doubtful = false;
+        Ok(())
+    }
+
+    fn restart(&mut self, offset: Offset, now_ms: i64) -> Result<(), TruncateError> {
         if self.state != LogState::Open {
             return Err(TruncateError::Offline);
         }
