@@ -255,6 +255,17 @@ fn add_optimized(all: &Topologies) {
         merged.group_by_key().count();
         merged.group_by_key().reduce(|value, _| value.clone());
     });
+    all.optimized(
+        "optimized-aggregations-below-merge-with-source",
+        |builder| {
+            let keyed = stream(builder, "in").select_key(|_, value| value.clone());
+            let merged = keyed.merge(&stream(builder, "other"));
+            merged.group_by_key_with(Grouped::named("g")).count();
+            merged
+                .left_join_table(&table(builder, "t"), |value: &String, _| value.clone())
+                .to("out");
+        },
+    );
     all.optimized("optimized-aggregations-of-two-keys", |builder| {
         let stream = stream(builder, "in").select_key(|_, value| value.clone());
         stream.group_by_key().count();

@@ -214,8 +214,8 @@ impl Graph {
         self.find_above(below, &|id| self.node(id).parents().contains(&above))
     }
 
-    /// `start`, or a node above it, that `is_meant`. Of several branches the last one that has such a node counts, but
-    /// a parent before what stands above the parents: so Kafka Streams looks for it.
+    /// `start`, or the first node above it that `is_meant`: a branch is looked through before the next one, as in Kafka
+    /// Streams.
     fn find_above(
         &self,
         start: GraphNodeId,
@@ -224,13 +224,7 @@ impl Graph {
         if is_meant(start) {
             return Some(start);
         }
-        let mut found = None;
-        for parent in self.node(start).parents() {
-            if is_meant(*parent) {
-                return Some(*parent);
-            }
-            found = self.find_above(*parent, is_meant);
-        }
-        found
+        let mut parents = self.node(start).parents().iter();
+        parents.find_map(|parent| self.find_above(*parent, is_meant))
     }
 }

@@ -230,6 +230,13 @@ final class AggregationTopologies {
             stream.groupByKey().count();
             stream.groupByKey().reduce((value, other) -> value);
         });
+        all.optimized("optimized-aggregations-below-merge-with-source", builder -> {
+            KStream<String, String> merged = StreamTopologies.in(builder)
+                    .selectKey((key, value) -> value)
+                    .merge(builder.<String, String>stream("other"));
+            merged.groupByKey(Grouped.as("g")).count();
+            merged.leftJoin(builder.<String, String>table("t"), (value, other) -> value).to("out");
+        });
         all.optimized("optimized-aggregations-of-two-keys", builder -> {
             KStream<String, String> stream = StreamTopologies.in(builder).selectKey((key, value) -> value);
             stream.groupByKey().count();
