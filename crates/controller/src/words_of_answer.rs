@@ -10,6 +10,9 @@ const BYTES_MAX: usize = 1 << 19;
 /// And so many bytes of words that are those of their code: of more than a hundred thousand partitions. Clients say
 /// the same where there are none.
 const BYTES_OF_CODES_MAX: usize = 1 << 23;
+/// Words that repeat a name have no more beside it. Without them in the sum an answer that has room for the name alone
+/// would have the words of each of its partitions made, and kept none.
+const WORDS_BESIDE_BYTES: usize = 256;
 
 /// What an answer has in words so far.
 #[derive(Debug, Default)]
@@ -43,7 +46,7 @@ impl WordsOfAnswer {
         name: &str,
         words: impl FnOnce() -> String,
     ) -> ApiError {
-        match self.bytes + name.len() <= BYTES_MAX {
+        match self.bytes + name.len() + WORDS_BESIDE_BYTES <= BYTES_MAX {
             true => ApiError::new(code, words()),
             false => ApiError::bare(code),
         }
@@ -93,6 +96,10 @@ mod tests {
         let made = words.naming(CODE, &name, || name.clone());
         assert!(words.keep(made).message.is_some());
         let made = words.naming(CODE, &name, || panic!("they are made"));
+        assert_eq!(words.keep(made), ApiError::bare(CODE));
+        // Nor where there is room for the name, and for none of the words around it.
+        let rest = "a".repeat(BYTES_MAX - name.len() - 10);
+        let made = words.naming(CODE, &rest, || panic!("they are made"));
         assert_eq!(words.keep(made), ApiError::bare(CODE));
     }
 }
