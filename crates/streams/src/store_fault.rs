@@ -69,6 +69,17 @@ impl StoreFault {
         )
     }
 
+    /// The same, to tell who asks again.
+    pub(crate) fn again(&self) -> Self {
+        match self {
+            Self::DiskFull(error) | Self::Disk(error) => {
+                io::Error::new(error.kind(), error.to_string()).into()
+            }
+            Self::Damaged(reason) => Self::Damaged(reason.clone()),
+            _ => Self::Poisoned,
+        }
+    }
+
     /// The same, with the name of the store.
     pub fn of(self, store: &Arc<str>) -> StreamsError {
         StreamsError::Store {

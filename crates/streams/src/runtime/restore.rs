@@ -10,6 +10,7 @@ use super::thread_setup::ThreadSetup;
 use crate::error::StreamsError;
 use crate::processor::TaskId;
 use crate::state::{ChangelogRecord, StateStore};
+use crate::store_fault::StoreFault;
 use riverrun_client::consumer::{Consumer, OwnedRecord};
 use riverrun_client::{Error, ErrorCode, TopicPartition};
 use std::cell::RefCell;
@@ -18,6 +19,12 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// What stores of a thread have put off to work on is done before more is read, if it has more bytes of records: these
+/// are on the disk twice.
+const MOST_UNSETTLED_BYTES: u64 = 1 << 30;
+/// What is given up if a thread's stores, when they are closed, have put off more: nobody waits for long.
+const MOST_CLOSED_BYTES: u64 = 64 << 20;
 
 /// A store of a task, and the topic that its changes are in.
 pub(super) struct LoggedStore {
@@ -40,6 +47,8 @@ struct Restoring {
     /// The store has what is before it: of what the consumer has given since, perhaps not all.
     next_offset: i64,
     restored_count: u64,
+    /// Nothing is read before it has done what it has put off.
+    settles: bool,
 }
 
 /// What restores the stores of a thread's tasks.
@@ -136,15 +145,20 @@ impl Restorer {
             let end_offset = logged
                 .committed_offset
                 .map_or(span.1, |end| end.min(span.1));
-            if from < end_offset {
-                starts.push((partition.clone(), from));
+            let is_read = from >= end_offset;
+            // A store that has stood by may have read all, and have put off to work on it.
+            if !is_read || logged.store.borrow().unsettled_bytes() > 0 {
+                if !is_read {
+                    starts.push((partition.clone(), from));
+                }
                 let restoring = Restoring {
                     task_id: logged.task_id,
                     topic: logged.topic,
                     store: logged.store,
-                    end_offset,
+                    end_offset: end_offset.max(from),
                     next_offset: from,
                     restored_count: 0,
+                    settles: false,
                 };
                 new.insert(partition, (from, restoring));
             }
@@ -175,8 +189,13 @@ impl Restorer {
         if self.restoring.is_empty() {
             return Ok(());
         }
-        self.read(timeout).await?;
-        self.settle()
+        if !settle_first(&mut self.restoring)? {
+            self.read(timeout).await?;
+        }
+        self.settle_read()?;
+        // The consumer's heartbeats come between two steps.
+        tokio::task::yield_now().await;
+        Ok(())
     }
 
     async fn read(&mut self, timeout: Duration) -> Result<(), StreamsError> {
@@ -220,18 +239,21 @@ impl Restorer {
         self.consumer.assign(unread).map_err(client_error)
     }
 
-    /// Stores that have read their changelogs to the end do what they have put off: one at a time and in steps, so that
-    /// the thread's other tasks go on meanwhile.
-    fn settle(&mut self) -> Result<(), StreamsError> {
-        let read = self.restoring.iter().filter(|(_, one)| one.is_read());
-        let read: Vec<TopicPartition> = read.map(|(partition, _)| partition.clone()).collect();
-        for partition in &read {
+    /// Stores that have read their changelogs to the end do what they have put off: one at a time, which has the least
+    /// to do, and in steps, so that the thread's other tasks go on meanwhile.
+    fn settle_read(&mut self) -> Result<(), StreamsError> {
+        let read = self.restoring.values_mut().filter(|one| one.is_read());
+        let unsettled = read.filter(|one| one.unsettled_bytes() > 0);
+        if let Some(restoring) = least_unsettled(unsettled) {
+            restoring.store.borrow_mut().settle(0)?;
+        }
+        let is_done = |one: &Restoring| one.is_read() && one.unsettled_bytes() == 0;
+        let done = self.restoring.iter().filter(|(_, one)| is_done(one));
+        let done: Vec<TopicPartition> = done.map(|(partition, _)| partition.clone()).collect();
+        for partition in &done {
             let Some(restoring) = self.restoring.get(partition) else {
                 continue;
             };
-            if !restoring.store.borrow_mut().settle(0)? {
-                break;
-            }
             restoring.note(restoring.end_offset)?;
             let store = restoring.store.borrow();
             self.listener
@@ -243,15 +265,19 @@ impl Restorer {
         Ok(())
     }
 
-    /// The task goes away before its stores are restored. They note how far they are.
+    /// The task goes away before its stores are restored. They note how far they are, unless they would have to do for
+    /// long what they have put off: what they noted before stays, and the rest is restored again.
     ///
     /// # Errors
     /// A store failed.
     pub(super) fn give_up(&mut self, task_id: TaskId) -> Result<(), StreamsError> {
         let mut noted = Ok(());
+        let unsettled_bytes = unsettled_bytes(&self.restoring);
         let of_task = self.restoring.values();
         for restoring in of_task.filter(|restoring| restoring.task_id == task_id) {
-            noted = noted.and(restoring.note(restoring.next_offset.min(restoring.end_offset)));
+            if is_soon_noted(&restoring.store, unsettled_bytes) {
+                noted = noted.and(restoring.note_read());
+            }
         }
         self.restoring
             .retain(|_, restoring| restoring.task_id != task_id);
@@ -265,6 +291,46 @@ impl Restorer {
             }
         }
     }
+}
+
+fn unsettled_bytes(restoring: &BTreeMap<TopicPartition, Restoring>) -> u64 {
+    restoring.values().map(Restoring::unsettled_bytes).sum()
+}
+
+/// Does a step of what is to be done before more is read. Stores that have begun with what they have put off go on, and
+/// if all have put off too much, each of them does it all and notes how far it is. Whether there was such a step.
+fn settle_first(all: &mut BTreeMap<TopicPartition, Restoring>) -> Result<bool, StreamsError> {
+    let are_full = unsettled_bytes(all) > MOST_UNSETTLED_BYTES;
+    for restoring in all.values_mut() {
+        if !restoring.settles && restoring.unsettled_bytes() > 0 {
+            let has_begun = !restoring.store.borrow_mut().settle(u64::MAX)?;
+            restoring.settles = are_full || has_begun;
+            if has_begun {
+                return Ok(true);
+            }
+        }
+    }
+    let Some(restoring) = least_unsettled(all.values_mut().filter(|one| one.settles)) else {
+        return Ok(false);
+    };
+    if restoring.store.borrow_mut().settle(0)? {
+        restoring.settles = false;
+        restoring.note_read()?;
+    }
+    Ok(true)
+}
+
+/// Of some stores that which has the least to do.
+fn least_unsettled<'a>(
+    stores: impl Iterator<Item = &'a mut Restoring>,
+) -> Option<&'a mut Restoring> {
+    stores.min_by_key(|restoring| restoring.unsettled_bytes())
+}
+
+/// Whether a store that is closed has time to do what it has put off, if those of the thread have put off so much: they
+/// may be closed one after the other.
+pub(super) fn is_soon_noted(store: &RefCell<dyn StateStore>, of_all_bytes: u64) -> bool {
+    of_all_bytes <= MOST_CLOSED_BYTES || store.borrow().unsettled_bytes() == 0
 }
 
 /// Where to read from a changelog that begins and ends at the offsets of `span`; none when it was cut after what the
@@ -313,8 +379,11 @@ impl Restoring {
             .filter_map(changelog_record)
             .collect();
         let mut store = self.store.borrow_mut();
-        if store.restore(&records).is_ok() {
+        let Err(error) = store.restore(&records) else {
             return Ok(());
+        };
+        if error.store_fault().is_some_and(StoreFault::is_of_disk) {
+            return Err(error);
         }
         // To restore a row again changes nothing: this finds the record that cannot be.
         for record in &records {
@@ -328,6 +397,15 @@ impl Restoring {
             })?;
         }
         Ok(())
+    }
+
+    fn unsettled_bytes(&self) -> u64 {
+        self.store.borrow().unsettled_bytes()
+    }
+
+    /// Notes how far the store is.
+    fn note_read(&self) -> Result<(), StreamsError> {
+        self.note(self.next_offset.min(self.end_offset))
     }
 
     /// Notes that the store has what is before `offset`.
@@ -399,4 +477,159 @@ pub(super) fn changelog_record(record: OwnedRecord) -> Option<ChangelogRecord> {
         headers: headers(record.headers),
         offset: record.offset,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    /// Has put off work on so many bytes.
+    struct Fake {
+        name: Arc<str>,
+        left_bytes: u64,
+        has_begun: bool,
+        committed: Vec<i64>,
+        fault: Option<fn() -> StoreFault>,
+    }
+
+    impl StateStore for Fake {
+        fn name(&self) -> &Arc<str> {
+            &self.name
+        }
+
+        fn is_persistent(&self) -> bool {
+            true
+        }
+
+        fn restore(&mut self, _: &[ChangelogRecord]) -> Result<(), StreamsError> {
+            // A second call would find nothing wrong.
+            match self.fault.take() {
+                Some(fault) => Err(fault().of(&self.name)),
+                None => Ok(()),
+            }
+        }
+
+        fn settle(&mut self, most_bytes: u64) -> Result<bool, StreamsError> {
+            if self.left_bytes > most_bytes || self.has_begun {
+                self.left_bytes = self.left_bytes.saturating_sub(16 << 20);
+                self.has_begun = self.left_bytes > 0;
+            }
+            Ok(!self.has_begun && self.left_bytes <= most_bytes)
+        }
+
+        fn unsettled_bytes(&self) -> u64 {
+            self.left_bytes
+        }
+
+        fn commit(&mut self, offsets: &crate::state::Offsets) -> Result<(), StreamsError> {
+            assert_eq!(self.left_bytes, 0, "a commit does all at once");
+            self.committed.extend(offsets.values());
+            Ok(())
+        }
+
+        fn committed_offset(&self, _: &str, _: i32) -> Result<Option<i64>, StreamsError> {
+            Ok(self.committed.last().copied())
+        }
+
+        fn close(&mut self) -> Result<(), StreamsError> {
+            Ok(())
+        }
+    }
+
+    fn restoring(left_bytes: u64, has_begun: bool) -> (Restoring, Rc<RefCell<Fake>>) {
+        let store = Rc::new(RefCell::new(Fake {
+            name: Arc::from("s"),
+            left_bytes,
+            has_begun,
+            committed: Vec::new(),
+            fault: None,
+        }));
+        let task_id = TaskId {
+            subtopology: 0,
+            partition: 0,
+        };
+        let restoring = Restoring {
+            task_id,
+            topic: Arc::from("t"),
+            store: Rc::clone(&store) as Rc<RefCell<dyn StateStore>>,
+            end_offset: 100,
+            next_offset: 50,
+            restored_count: 0,
+            settles: false,
+        };
+        (restoring, store)
+    }
+
+    /// Stores with so many MB, which have begun or not: after how many steps more is read, what is left then, and what
+    /// is noted.
+    fn check_first(stores: &[(u64, bool)], steps: usize, left: &[(u64, &[i64])]) {
+        let stores = stores
+            .iter()
+            .map(|(megabytes, has_begun)| restoring(megabytes << 20, *has_begun));
+        let (restoring, fakes): (Vec<_>, Vec<_>) = stores.unzip();
+        let names = (0..).map(|number| TopicPartition::new("t", number));
+        let mut all: BTreeMap<TopicPartition, Restoring> = names.zip(restoring).collect();
+        let mut count = 0;
+        while settle_first(&mut all).expect("a step") {
+            count += 1;
+        }
+        assert_eq!(count, steps);
+        let fakes: Vec<_> = fakes.iter().map(|fake| fake.borrow()).collect();
+        let found = fakes
+            .iter()
+            .map(|fake| (fake.left_bytes >> 20, &*fake.committed));
+        assert!(found.eq(left.iter().copied()));
+    }
+
+    #[test]
+    fn too_much_is_worked_on_in_steps_before_more_is_read_and_noted_then() {
+        check_first(&[(700, false), (300, false)], 0, &[(700, &[]), (300, &[])]);
+        check_first(
+            &[(700, false), (330, false), (0, false)],
+            44 + 21,
+            &[(0, &[49]), (0, &[49]), (0, &[])],
+        );
+        check_first(&[(64, true), (300, false)], 4, &[(0, &[49]), (300, &[])]);
+    }
+
+    #[test]
+    fn who_closes_does_not_wait_for_much() {
+        let check = |left_bytes, of_all_bytes| {
+            let (restoring, _) = restoring(left_bytes, false);
+            is_soon_noted(&restoring.store, of_all_bytes)
+        };
+        assert!(check(0, u64::MAX));
+        assert!(check(1 << 20, MOST_CLOSED_BYTES));
+        assert!(!check(1 << 20, MOST_CLOSED_BYTES + 1));
+    }
+
+    fn put(fault: fn() -> StoreFault) -> Result<(), StreamsError> {
+        let (restoring, store) = restoring(0, false);
+        store.borrow_mut().fault = Some(fault);
+        let record = OwnedRecord {
+            partition: Arc::new(TopicPartition::new("t", 0)),
+            offset: 0,
+            timestamp_ms: 0,
+            timestamp_type: riverrun_client::consumer::TimestampType::CreateTime,
+            leader_epoch: -1,
+            key: Some(bytes::Bytes::from_static(b"k")),
+            value: None,
+            headers: Vec::new(),
+        };
+        restoring.put(vec![record])
+    }
+
+    #[test]
+    fn a_disk_that_fails_is_told_and_not_asked_again() {
+        for fault in [
+            || StoreFault::Disk(io::Error::from(io::ErrorKind::TimedOut)),
+            || StoreFault::DiskFull(io::Error::from(io::ErrorKind::StorageFull)),
+        ] {
+            let told = put(fault).expect_err("a fault");
+            assert_eq!(told.to_string(), fault().of(&Arc::from("s")).to_string());
+        }
+        // Of a row that is restored alone it would be told which one it is.
+        assert!(put(|| StoreFault::NullKey).is_ok());
+    }
 }

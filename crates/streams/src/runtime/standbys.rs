@@ -7,7 +7,7 @@ use super::kept::{changelog_of, offset_sum};
 use super::listeners::SuspendReason;
 use super::output::topic_partition;
 use super::patience::Patience;
-use super::restore::{begin_anew, changelog_record, unread};
+use super::restore::{begin_anew, changelog_record, is_soon_noted, unread};
 use super::thread_setup::ThreadSetup;
 use crate::error::StreamsError;
 use crate::processor::TaskId;
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 /// A task that is to run here, and the next offsets of its changelogs.
 pub(super) type Promoted = (BuiltTask, BTreeMap<TopicPartition, i64>);
 
-/// How many bytes of records a store may have put off to work on.
+/// How many bytes of records all stores may have put off to work on.
 const PUT_OFF_BYTES: u64 = 64 << 20;
 /// The longest that a thread waits to be told where changelogs begin, and the pause before it asks again.
 const BEGINS_TIMEOUT_MS: u64 = 2_000;
@@ -37,6 +37,9 @@ pub(super) struct Standbys {
     consumer: Option<Consumer>,
     tasks: BTreeMap<TaskId, BuiltTask>,
     changelogs: BTreeMap<TopicPartition, Following>,
+    /// Stores do what they have put off before more is read: there is much of it, nothing else to do, or a commit
+    /// waits for it.
+    settles: bool,
     /// A changelog has no record where a store stands; which one is to be found out.
     has_cut: bool,
     /// With brokers that do not tell where changelogs begin.
@@ -63,6 +66,7 @@ impl Standbys {
             consumer: None,
             tasks: BTreeMap::new(),
             changelogs: BTreeMap::new(),
+            settles: false,
             has_cut: false,
             patience: Patience::new(setup.config.task_timeout_ms),
             asks_again_at: None,
@@ -201,8 +205,38 @@ impl Standbys {
         consumer.assign(followed).map_err(client_error)
     }
 
-    /// Takes what the consumer has got of the changelogs, at most `max.poll.records`. How many records there were.
+    fn unsettled_bytes(&self) -> u64 {
+        let stores = self.changelogs.values();
+        stores
+            .map(|following| following.store.borrow().unsettled_bytes())
+            .sum()
+    }
+
+    /// Does a step of what stores have put off, if it is time; that which has the least to do goes first. Whether there
+    /// was anything.
+    fn settle(&mut self) -> Result<bool, StreamsError> {
+        self.settles |= self.unsettled_bytes() > PUT_OFF_BYTES;
+        if !self.settles {
+            return Ok(false);
+        }
+        let stores = self.changelogs.values().map(|following| &following.store);
+        let unsettled = stores.filter(|store| store.borrow().unsettled_bytes() > 0);
+        let next = unsettled.min_by_key(|store| store.borrow().unsettled_bytes());
+        self.settles = next.is_some();
+        if let Some(store) = next {
+            store.borrow_mut().settle(0)?;
+        }
+        Ok(self.settles)
+    }
+
+    /// Takes what the consumer has got of the changelogs, at most `max.poll.records`, or works on what was put off.
+    /// How many records there were, or steps.
     pub(super) async fn follow(&mut self) -> Result<usize, StreamsError> {
+        if self.settle()? {
+            // The consumer's heartbeats come between two steps.
+            tokio::task::yield_now().await;
+            return Ok(1);
+        }
         if self.has_cut {
             self.begin_cut_anew().await?;
         }
@@ -221,6 +255,7 @@ impl Standbys {
             Err(error) => return unread(error).map(|()| 0),
         };
         let count = records.len();
+        self.settles |= count == 0;
         let mut batches: BTreeMap<Arc<TopicPartition>, Vec<ChangelogRecord>> = BTreeMap::new();
         for record in records {
             let partition = Arc::clone(&record.partition);
@@ -230,10 +265,7 @@ impl Standbys {
         }
         for (partition, records) in &batches {
             if let Some(following) = self.changelogs.get(&**partition) {
-                let mut store = following.store.borrow_mut();
-                store.restore(records)?;
-                // What is put off is done at a commit, for which the thread's tasks wait.
-                store.settle(PUT_OFF_BYTES)?;
+                following.store.borrow_mut().restore(records)?;
             }
         }
         let mut moved = BTreeSet::new();
@@ -256,9 +288,13 @@ impl Standbys {
         Ok(count)
     }
 
-    /// The stores note how far they are.
+    /// The stores note how far they are, those at once that have not put off anything: the thread's tasks wait.
     pub(super) fn commit(&mut self) -> Result<(), StreamsError> {
         for (partition, following) in &mut self.changelogs {
+            if following.store.borrow().unsettled_bytes() > 0 {
+                self.settles = true;
+                continue;
+            }
             following.note(partition.partition)?;
         }
         Ok(())
@@ -353,6 +389,7 @@ impl Standbys {
         task: TaskId,
         reason: SuspendReason,
     ) -> Result<BTreeMap<TopicPartition, i64>, StreamsError> {
+        let unsettled_bytes = self.unsettled_bytes();
         let (of_task, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
             std::mem::take(&mut self.changelogs)
                 .into_iter()
@@ -361,7 +398,10 @@ impl Standbys {
         let mut followed = BTreeMap::new();
         self.assign()?;
         for (partition, mut following) in of_task {
-            following.note(partition.partition)?;
+            // A task that is to run here goes on with what was put off, and notes it then.
+            if is_soon_noted(&following.store, unsettled_bytes) {
+                following.note(partition.partition)?;
+            }
             self.setup.listeners.standby.on_update_suspended(
                 &partition,
                 following.store.borrow().name(),

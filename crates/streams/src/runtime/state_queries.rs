@@ -13,13 +13,15 @@ use crate::formats::position::Position;
 use crate::processor::TaskId;
 use crate::serde::Windowed;
 use crate::state::{
-    Direction, KeyValueStore, Plain, ReadOnly, SessionStore, Timestamped, VersionedKeyValueStore,
-    VersionedRecord, View, WindowStore,
+    Direction, KeyValueStore, Plain, ReadOnly, SessionStore, StateStore, Timestamped,
+    VersionedKeyValueStore, VersionedRecord, View, WindowStore,
 };
 use crate::topology::TaskStores;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -45,7 +47,8 @@ pub trait Query: Send + Sync + 'static {
 pub enum FailureReason {
     /// The store is of another type, or does not keep what the query asks for.
     UnknownQueryType,
-    /// The request wants a task that processes, and the one of this instance stands by, or is being restored.
+    /// The request wants a task that processes, and the one of this instance stands by, or is being restored. Or the
+    /// store of such a task has much to do before it can answer anybody.
     NotActive,
     /// The task has not processed as much as the request wants.
     NotUpToBound,
@@ -211,6 +214,7 @@ impl<Q: Query> StateQueryRequest<Q> {
         &self,
         stores: &TaskStores,
         (position, role): (Position, Role),
+        unsettled_bytes: u64,
     ) -> QueryResult<Q::Answer> {
         let not_active = match role {
             Role::StandsBy => Some("the task stands by here; ask the instance that runs it"),
@@ -218,6 +222,10 @@ impl<Q: Query> StateQueryRequest<Q> {
             Role::Processes => None,
         };
         if let Some(words) = not_active.filter(|_| self.requires_active) {
+            return QueryResult::failed(FailureReason::NotActive, words);
+        }
+        if unsettled_bytes > 0 {
+            let words = "the store works on what it has read of its changelog; ask later";
             return QueryResult::failed(FailureReason::NotActive, words);
         }
         // There is nothing later than what a task has that processes.
@@ -344,7 +352,7 @@ impl KafkaStreams {
         let queried = self.queried(&request.store)?;
         if queried.topology.stores[&request.store].is_global {
             let global_result = match queried.global_stores(&request.store)? {
-                Some(stores) => request.answer(&stores, (Position::default(), Role::Processes)),
+                Some(stores) => request.answer(&stores, (Position::default(), Role::Processes), 0),
                 None => {
                     let words = "the global store is not restored yet";
                     QueryResult::failed(FailureReason::NotPresent, words)
@@ -406,6 +414,7 @@ impl<Q: Query> StateQueryRequest<Q> {
                     task_id.partition,
                     stores,
                     (task.position(), Role::Processes),
+                    0,
                 )
             });
         // Nobody knows which inputs what they have restored until now came of.
@@ -416,7 +425,8 @@ impl<Q: Query> StateQueryRequest<Q> {
             .filter(|(task_id, task)| is_wanted(task_id, task.typed_stores()))
             .map(|(task_id, task)| {
                 let stores = task.typed_stores();
-                (task_id.partition, stores, unknown(Role::Restores))
+                let waits = unsettled_bytes(task.stores().get(&self.store));
+                (task_id.partition, stores, unknown(Role::Restores), waits)
             });
         let standing_by = asked
             .standbys
@@ -424,16 +434,23 @@ impl<Q: Query> StateQueryRequest<Q> {
             .filter(|(task_id, built)| is_wanted(task_id, &built.typed_stores))
             .map(|(task_id, built)| {
                 let stores = &built.typed_stores;
-                (task_id.partition, stores, unknown(Role::StandsBy))
+                let waits = unsettled_bytes(built.stores.get(&self.store));
+                (task_id.partition, stores, unknown(Role::StandsBy), waits)
             });
         running
             .chain(restoring)
             .chain(standing_by)
-            .map(|(partition, stores, (position, role))| {
-                (partition, role, self.answer(stores, (position, role)))
+            .map(|(partition, stores, (position, role), waits)| {
+                let answer = self.answer(stores, (position, role), waits);
+                (partition, role, answer)
             })
             .collect()
     }
+}
+
+/// What a store would have to do before it can answer.
+fn unsettled_bytes(store: Option<&Rc<RefCell<dyn StateStore>>>) -> u64 {
+    store.map_or(0, |store| store.borrow().unsettled_bytes())
 }
 
 /// The value of a key in a view: [`KeyQuery`] and [`TimestampedKeyQuery`].

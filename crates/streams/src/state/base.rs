@@ -199,6 +199,10 @@ impl<S: OverBytes> StateStore for S {
         self.base_mut().settle(most_bytes)
     }
 
+    fn unsettled_bytes(&self) -> u64 {
+        self.base().bytes.unsettled_bytes()
+    }
+
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StreamsError> {
         self.base_mut().commit(offsets)
     }

@@ -81,11 +81,11 @@ pub(crate) trait ByteStore: 'static {
     /// Takes a row from the changelog. What the store would not keep any more is skipped.
     fn restore(&mut self, record: &ChangelogRecord) -> Result<(), StoreFault>;
 
-    /// Does a part of what `commit` would do with restored rows, if more than so many bytes of them wait in files.
-    /// Whether no more than these are left.
-    fn settle(&mut self, _most_bytes: u64) -> Result<bool, StoreFault> {
-        Ok(true)
-    }
+    /// See `ByteMap::settle`.
+    fn settle(&mut self, most_bytes: u64) -> Result<bool, StoreFault>;
+
+    /// See `ByteMap::unsettled_bytes`.
+    fn unsettled_bytes(&self) -> u64;
 
     /// See `Backend::commit`.
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault>;

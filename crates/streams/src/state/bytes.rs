@@ -118,10 +118,17 @@ pub(crate) trait ByteMap: Send + 'static {
         Ok(())
     }
 
-    /// Does a part of what `flush` would do, if more than so many bytes of restored rows wait in files. Whether no more
-    /// than these are left.
-    fn settle(&mut self, _most_bytes: u64) -> Result<bool, StoreFault> {
-        Ok(true)
+    /// Does a step of what `flush` would do, if more than so many bytes of restored rows wait in files, or such a step
+    /// was done before. Whether no more than these are left.
+    fn settle(&mut self, most_bytes: u64) -> Result<bool, StoreFault>;
+
+    /// How many bytes of restored rows wait in files.
+    fn unsettled_bytes(&self) -> u64;
+
+    /// Nothing is called after this. Writes the rows that wait, but for those that `settle` has left: no offset was
+    /// noted behind them, so that they are restored again.
+    fn close(&mut self) -> Result<(), StoreFault> {
+        self.flush()
     }
 
     /// Writes the rows that wait: before it is noted that they are there.

@@ -236,6 +236,15 @@ impl<K, V> StateStore for GraceBuffer<K, V> {
         self.named(restored)
     }
 
+    fn settle(&mut self, most_bytes: u64) -> Result<bool, StreamsError> {
+        let settled = self.rows.settle(most_bytes);
+        self.named(settled)
+    }
+
+    fn unsettled_bytes(&self) -> u64 {
+        self.rows.unsettled_bytes()
+    }
+
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StreamsError> {
         let committed = self.rows.commit(offsets);
         self.named(committed)

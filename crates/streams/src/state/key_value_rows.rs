@@ -65,8 +65,14 @@ impl<B: Backend> ByteStore for KeyValueRows<B> {
         self.map.settle(most_bytes)
     }
 
+    fn unsettled_bytes(&self) -> u64 {
+        self.map.unsettled_bytes()
+    }
+
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault> {
-        self.map.flush()?;
+        if !offsets.is_empty() {
+            self.map.flush()?;
+        }
         self.backend.commit(offsets)
     }
 
@@ -79,7 +85,7 @@ impl<B: Backend> ByteStore for KeyValueRows<B> {
     }
 
     fn close(&mut self) -> Result<(), StoreFault> {
-        self.map.flush()?;
+        self.map.close()?;
         self.backend.close()
     }
 }

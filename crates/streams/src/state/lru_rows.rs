@@ -114,6 +114,14 @@ impl ByteStore for LruRows {
         Ok(())
     }
 
+    fn settle(&mut self, _: u64) -> Result<bool, StoreFault> {
+        Ok(true)
+    }
+
+    fn unsettled_bytes(&self) -> u64 {
+        0
+    }
+
     fn commit(&mut self, _: &Offsets) -> Result<(), StoreFault> {
         Ok(())
     }

@@ -301,6 +301,15 @@ impl<K, L, R> StateStore for OuterJoinStore<K, L, R> {
         self.named(restored)
     }
 
+    fn settle(&mut self, most_bytes: u64) -> Result<bool, StreamsError> {
+        let settled = self.bytes.settle(most_bytes);
+        self.named(settled)
+    }
+
+    fn unsettled_bytes(&self) -> u64 {
+        self.bytes.unsettled_bytes()
+    }
+
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StreamsError> {
         let committed = self.bytes.commit(offsets);
         self.named(committed)

@@ -210,14 +210,29 @@ impl<B: Backend> Segments<B> {
         maps.try_for_each(ByteMap::relieve)
     }
 
-    /// See `ByteMap::settle`: one segment after the other does, until one has more left.
+    /// See `ByteMap::settle`: one segment does a step.
     pub(crate) fn settle(&mut self, most_bytes: u64) -> Result<bool, StoreFault> {
         for map in self.open.values_mut() {
+            let waiting_bytes = map.unsettled_bytes();
             if !map.settle(most_bytes)? {
                 return Ok(false);
             }
+            if map.unsettled_bytes() < waiting_bytes {
+                return Ok(self.unsettled_bytes() == 0);
+            }
         }
         Ok(true)
+    }
+
+    /// How many bytes of restored rows wait in files.
+    pub(crate) fn unsettled_bytes(&self) -> u64 {
+        self.maps().map(ByteMap::unsettled_bytes).sum()
+    }
+
+    /// See `ByteMap::close`.
+    pub(crate) fn close(&mut self) -> Result<(), StoreFault> {
+        let mut maps = self.open.values_mut();
+        maps.try_for_each(ByteMap::close)
     }
 
     /// Every segment writes the rows that wait.

@@ -113,6 +113,14 @@ impl ByteStore for SharedStore {
         self.rows.lock().restore(record)
     }
 
+    fn settle(&mut self, most_bytes: u64) -> Result<bool, StoreFault> {
+        self.rows.lock().settle(most_bytes)
+    }
+
+    fn unsettled_bytes(&self) -> u64 {
+        self.rows.lock().unsettled_bytes()
+    }
+
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault> {
         self.rows.lock().commit(offsets)
     }

@@ -26,15 +26,16 @@ pub trait StateStore {
     /// The store failed.
     fn restore(&mut self, records: &[ChangelogRecord]) -> Result<(), StreamsError>;
 
-    /// Does a part of the work that `restore` has put off, and `commit` would do at once, if that is with more than so
-    /// many bytes of records. Whether no more than these are left.
+    /// Does a step of the work that `restore` has put off, and `commit` would do at once, if that is with more than so
+    /// many bytes of records, or has begun. Whether no more than these are left.
     ///
     /// # Errors
     /// The store failed.
-    fn settle(&mut self, most_bytes: u64) -> Result<bool, StreamsError> {
-        let _ = most_bytes;
-        Ok(true)
-    }
+    fn settle(&mut self, most_bytes: u64) -> Result<bool, StreamsError>;
+
+    /// With how many bytes of records that is. While there are any, who reads or commits waits for all of it, and who
+    /// closes gives it up.
+    fn unsettled_bytes(&self) -> u64;
 
     /// Gives on what its cache holds, and writes to the changelog what is written there at commits only. Before each
     /// commit, after the nodes were flushed.

@@ -208,8 +208,18 @@ impl<B: Backend> ByteStore for TimeFirstRows<B> {
         self.write(key, value).map(|_| ())
     }
 
+    fn settle(&mut self, most_bytes: u64) -> Result<bool, StoreFault> {
+        self.segments.settle(most_bytes)
+    }
+
+    fn unsettled_bytes(&self) -> u64 {
+        self.segments.unsettled_bytes()
+    }
+
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault> {
-        self.segments.flush()?;
+        if !offsets.is_empty() {
+            self.segments.flush()?;
+        }
         self.segments.backend_mut().commit(offsets)
     }
 
@@ -222,7 +232,7 @@ impl<B: Backend> ByteStore for TimeFirstRows<B> {
     }
 
     fn close(&mut self) -> Result<(), StoreFault> {
-        self.segments.flush()?;
+        self.segments.close()?;
         self.segments.backend_mut().close()
     }
 }

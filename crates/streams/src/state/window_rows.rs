@@ -191,8 +191,14 @@ impl<B: Backend> ByteStore for WindowRows<B> {
         self.segments.settle(most_bytes)
     }
 
+    fn unsettled_bytes(&self) -> u64 {
+        self.segments.unsettled_bytes()
+    }
+
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault> {
-        self.segments.flush()?;
+        if !offsets.is_empty() {
+            self.segments.flush()?;
+        }
         self.segments.backend_mut().commit(offsets)
     }
 
@@ -205,7 +211,7 @@ impl<B: Backend> ByteStore for WindowRows<B> {
     }
 
     fn close(&mut self) -> Result<(), StoreFault> {
-        self.segments.flush()?;
+        self.segments.close()?;
         self.segments.backend_mut().close()
     }
 }

@@ -408,6 +408,18 @@ impl ByteMap for DiskMap {
         self.restored.get_mut().settle(most_bytes, &self.newest)
     }
 
+    fn unsettled_bytes(&self) -> u64 {
+        self.restored.borrow().file_bytes()
+    }
+
+    fn close(&mut self) -> Result<(), StoreFault> {
+        if self.restored.get_mut().file_bytes() > 0 {
+            // Nothing was put later.
+            return std::mem::take(self.restored.get_mut()).give_up();
+        }
+        self.flush()
+    }
+
     fn flush(&mut self) -> Result<(), StoreFault> {
         self.write_restored()?;
         self.restored = RefCell::default();

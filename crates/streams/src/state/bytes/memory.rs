@@ -33,6 +33,14 @@ impl ByteMap for MemoryMap {
         self.rows.prepare_scan();
     }
 
+    fn settle(&mut self, _: u64) -> Result<bool, StoreFault> {
+        Ok(true)
+    }
+
+    fn unsettled_bytes(&self) -> u64 {
+        0
+    }
+
     fn scan(&self, bounds: &Bounds<'_>, direction: Direction) -> Rows<'_> {
         let rows = self.rows.scan(bounds, direction);
         Box::new(rows.map(|(key, value)| Ok((Stored::Borrowed(key), Stored::Borrowed(value)))))

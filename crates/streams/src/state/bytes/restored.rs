@@ -26,8 +26,8 @@ pub(super) struct Restored {
     rows: RestoredRows,
     runs: RestoredRuns,
     merged: Option<Merged>,
-    /// Nobody knows which rows of the runs are in the store.
-    has_failed: bool,
+    /// Why nobody knows which rows of the runs are in the store.
+    fault: Option<StoreFault>,
 }
 
 /// Runs some of whose rows are in the store.
@@ -40,16 +40,28 @@ struct Merged {
 
 impl Restored {
     pub(super) const fn is_empty(&self) -> bool {
-        self.rows.is_empty() && !self.has_files() && !self.has_failed
+        self.rows.is_empty() && !self.has_files() && self.fault.is_none()
     }
 
     const fn has_files(&self) -> bool {
         self.merged.is_some() || !self.runs.is_empty()
     }
 
+    /// What of them is in files.
+    pub(super) fn file_bytes(&self) -> u64 {
+        let merged = self.merged.as_ref();
+        let merged_bytes = merged.map_or(0, |merged| merged.rows.left_bytes());
+        self.runs.size_bytes() + merged_bytes
+    }
+
+    /// Forgets them.
+    pub(super) fn give_up(self) -> Result<(), StoreFault> {
+        self.check()
+    }
+
     /// Those in memory, if there are no older ones.
     pub(super) fn only_rows(&mut self) -> Option<&mut RestoredRows> {
-        let has_older = self.has_files() || self.has_failed;
+        let has_older = self.has_files() || self.fault.is_some();
         (!has_older).then_some(&mut self.rows)
     }
 
@@ -58,24 +70,24 @@ impl Restored {
         &mut self.rows
     }
 
-    /// Takes rows out of memory. Those that were taken out before go into the store in steps that follow what comes.
+    /// Takes rows out of memory. If there are too many files, what was taken out before goes into the store in steps
+    /// that follow what comes. A step has more rows than memory, so that a merge has ended when the next is due.
     pub(super) fn spill(&mut self, family: &Family) -> Result<(), StoreFault> {
         self.check()?;
         self.write_run(family)?;
-        if self.merged.is_some() {
+        if self.merged.is_some() || self.runs.is_full() {
             self.write_table(family)?;
         }
-        // A merge has memory of its own. Where many stores share it, none goes on while others begin.
-        while self.runs.is_full() || (self.merged.is_some() && self.rows.budget().is_spent()) {
+        while self.merged.is_some() && self.runs.is_full() {
             self.write_table(family)?;
         }
         Ok(())
     }
 
-    const fn check(&self) -> Result<(), StoreFault> {
-        match self.has_failed {
-            true => Err(StoreFault::Poisoned),
-            false => Ok(()),
+    fn check(&self) -> Result<(), StoreFault> {
+        match &self.fault {
+            Some(fault) => Err(fault.again()),
+            None => Ok(()),
         }
     }
 
@@ -87,8 +99,8 @@ impl Restored {
         Ok(())
     }
 
-    /// Puts rows that are in files into the store, at most a table of them, if there are more than so many bytes.
-    /// Whether no more are left.
+    /// Puts rows that are in files into the store, at most a table of them, if there are more than so many bytes or
+    /// some were put there before. Whether no more are left.
     pub(super) fn settle(&mut self, most_bytes: u64, family: &Family) -> Result<bool, StoreFault> {
         self.check()?;
         if self.merged.is_none() && self.runs.size_bytes() <= most_bytes {
@@ -112,11 +124,17 @@ impl Restored {
         Ok(())
     }
 
-    /// Puts the next rows into the store that are in files.
+    /// Puts the next rows into the store that are in files. What a step has taken out of these is lost when it fails.
     fn write_table(&mut self, family: &Family) -> Result<(), StoreFault> {
+        let written = self.write_next(family);
+        if let Err(fault) = &written {
+            self.fault = Some(fault.again());
+        }
+        written
+    }
+
+    fn write_next(&mut self, family: &Family) -> Result<(), StoreFault> {
         family.wait_for_tables()?;
-        // What a step has taken out of the files is lost when it fails.
-        self.has_failed = true;
         let mut merged = match self.merged.take() {
             Some(merged) => merged,
             None => Merged {
@@ -128,7 +146,6 @@ impl Restored {
         if !merged.rows.is_at_end() {
             self.merged = Some(merged);
         }
-        self.has_failed = false;
         Ok(())
     }
 }
@@ -233,8 +250,8 @@ mod tests {
             for number in 0..10_u8 {
                 let key = [b'0' + half, b'0' + number];
                 assert!(restored.rows().push(&key, Some(&value)));
-                restored.spill(&family).expect("spilled");
             }
+            restored.spill(&family).expect("spilled");
         }
         assert!(!restored.settle(0, &family).expect("written"));
         assert!(restored.runs.is_empty());
@@ -263,12 +280,15 @@ mod tests {
         assert!(!restored.is_empty());
         assert!(restored.only_rows().is_none());
         for _ in 0..2 {
-            let lost = restored.settle_all(&family);
-            assert!(matches!(lost, Err(StoreFault::Poisoned)), "{lost:?}");
-            let lost = restored.settle(u64::MAX, &family);
-            assert!(matches!(lost, Err(StoreFault::Poisoned)), "{lost:?}");
-            let lost = restored.spill(&family);
-            assert!(matches!(lost, Err(StoreFault::Poisoned)), "{lost:?}");
+            for lost in [
+                restored.settle_all(&family),
+                restored.settle(u64::MAX, &family).map(|_| ()),
+                restored.spill(&family),
+            ] {
+                let is_first = |error: &io::Error| error.kind() == io::ErrorKind::UnexpectedEof;
+                assert!(matches!(&lost, Err(StoreFault::Disk(error)) if is_first(error)));
+            }
         }
+        assert!(restored.give_up().is_err());
     }
 }

@@ -6,8 +6,8 @@
 //!                            merged: the newest row of each key, once, for tables of the store
 //! ```
 //!
-//! A run is rows as they are, without blocks, filters and checksums: nobody looks for a row in it, and it goes with the
-//! process. So what tables cost is paid once a key, however often a changelog has it.
+//! A run is rows as they are, without blocks and filters: nobody looks for a row in it, and it goes with the process.
+//! So what tables cost is paid once a key, however often a changelog has it.
 
 use super::ByteString;
 use super::budget::Budget;
@@ -17,9 +17,12 @@ use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// So many runs are merged. They have as many rows as memory has room for, 256 times.
 const RUNS: usize = 256;
+/// Fewer are, if the largest rows of all runs, which are in memory at once, have more bytes.
+const LARGEST_ROWS_BYTES: usize = 16 << 20;
 /// Bytes of all runs that are read ahead.
 const READ_BYTES: usize = 4 << 20;
 /// So many of one run.
@@ -27,8 +30,8 @@ const RUN_READ_BYTES: Range<usize> = 4 << 10..256 << 10;
 const WRITE_BYTES: usize = 256 << 10;
 /// In a file only as long as it is made.
 const FILE_NAME: &str = "restored-rows";
-/// Before a row: the lengths of key and value.
-const HEAD_BYTES: usize = 6;
+/// Before a row: the lengths of key and value, and a checksum of all.
+const HEAD_BYTES: usize = 10;
 /// Stands for the length of a value when there is none.
 const DELETED: u32 = u32::MAX;
 
@@ -89,6 +92,8 @@ pub(super) struct RestoredRuns {
     ends: Vec<u64>,
     /// What all keys begin with.
     shared: Option<Vec<u8>>,
+    /// What is in memory of all runs together when they are merged: of each its largest row, or what is read at once.
+    read_bytes: usize,
 }
 
 impl RestoredRuns {
@@ -98,7 +103,7 @@ impl RestoredRuns {
 
     /// Whether these are to be merged before others come.
     pub(super) const fn is_full(&self) -> bool {
-        self.ends.len() >= RUNS
+        self.ends.len() >= RUNS || self.read_bytes > LARGEST_ROWS_BYTES
     }
 
     pub(super) fn size_bytes(&self) -> u64 {
@@ -119,11 +124,14 @@ impl RestoredRuns {
         file.seek(SeekFrom::Start(end))?;
         let mut out = BufWriter::with_capacity(WRITE_BYTES, &*file);
         let mut ends: Option<(&[u8], &[u8])> = None;
+        let mut largest_bytes = RUN_READ_BYTES.start;
         for (key, value) in rows {
             out.write_all(&head(key, value)?)?;
             out.write_all(key)?;
             out.write_all(value.unwrap_or_default())?;
-            end += (HEAD_BYTES + key.len() + value.map_or(0, <[u8]>::len)) as u64;
+            let row_bytes = HEAD_BYTES + key.len() + value.map_or(0, <[u8]>::len);
+            end += row_bytes as u64;
+            largest_bytes = largest_bytes.max(row_bytes);
             ends = Some((ends.map_or(key, |(first, _)| first), key));
         }
         out.flush()?;
@@ -134,8 +142,19 @@ impl RestoredRuns {
             shared.truncate(shared_bytes(shared, first));
             shared.truncate(shared_bytes(shared, last));
             self.ends.push(end);
+            self.read_bytes += largest_bytes;
         }
         Ok(())
+    }
+
+    /// The last byte of the last row is another one.
+    #[cfg(test)]
+    pub(super) fn damage(&self) {
+        use std::os::unix::fs::FileExt as _;
+        let file = self.file.as_ref().expect("a file");
+        let (at, mut byte) = (self.size_bytes() - 1, [0]);
+        file.read_exact_at(&mut byte, at).expect("read");
+        file.write_all_at(&[byte[0] ^ 1], at).expect("written");
     }
 
     /// The file ends before the last run does.
@@ -147,13 +166,12 @@ impl RestoredRuns {
 
     /// The rows of all runs.
     pub(super) fn merged(self, budget: Arc<Budget>) -> io::Result<MergedRows> {
+        let left_bytes = self.size_bytes();
         let Some(file) = self.file else {
             return Err(io::ErrorKind::NotFound.into());
         };
         let most = READ_BYTES / self.ends.len().max(1);
         let read_bytes = most.clamp(RUN_READ_BYTES.start, RUN_READ_BYTES.end);
-        let held_bytes = read_bytes * self.ends.len();
-        budget.take(held_bytes);
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         let spans = starts.zip(&self.ends);
         let mut merged = MergedRows {
@@ -164,7 +182,8 @@ impl RestoredRuns {
             shared_bytes: self.shared.map_or(0, |shared| shared.len()),
             read_bytes,
             budget,
-            held_bytes,
+            held_bytes: 0,
+            left_bytes,
         };
         for at in 0..merged.runs.len() {
             merged.read_next(at)?;
@@ -182,16 +201,31 @@ fn head(key: &[u8], value: Option<&[u8]>) -> io::Result<[u8; HEAD_BYTES]> {
     };
     let mut head = [0; HEAD_BYTES];
     head[..2].copy_from_slice(&key_bytes.to_le_bytes());
-    head[2..].copy_from_slice(&value_bytes.to_le_bytes());
+    head[2..6].copy_from_slice(&value_bytes.to_le_bytes());
+    head[6..].copy_from_slice(&checksum(value_bytes, key, value));
     Ok(head)
+}
+
+fn checksum(value_bytes: u32, key: &[u8], value: Option<&[u8]>) -> [u8; 4] {
+    let of_key = xxh3_64_with_seed(key, u64::from(value_bytes));
+    let of_row = xxh3_64_with_seed(value.unwrap_or_default(), of_key);
+    let [first, second, third, fourth, ..] = of_row.to_le_bytes();
+    [first, second, third, fourth]
 }
 
 /// A file that no other process finds, and that goes with this one.
 fn nameless_file(directory: &Path) -> io::Result<File> {
     let path = directory.join(FILE_NAME);
     let mut options = File::options();
-    options.read(true).write(true).create(true).truncate(true);
-    let file = options.open(&path)?;
+    options.read(true).write(true).create_new(true);
+    let file = match options.open(&path) {
+        // A process has ended before it took the name away, or somebody else has put it there.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            std::fs::remove_file(&path)?;
+            options.open(&path)?
+        }
+        file => file?,
+    };
     std::fs::remove_file(&path)?;
     Ok(file)
 }
@@ -210,7 +244,10 @@ pub(super) struct MergedRows {
     /// So much of a run is read ahead.
     read_bytes: usize,
     budget: Arc<Budget>,
+    /// What the buffers of the runs have of it.
     held_bytes: usize,
+    /// What is still to come, with what is hidden.
+    left_bytes: u64,
 }
 
 impl Drop for MergedRows {
@@ -225,13 +262,26 @@ impl MergedRows {
         self.next_run().row.is_none()
     }
 
+    pub(super) const fn left_bytes(&self) -> u64 {
+        self.left_bytes
+    }
+
     fn next_run(&self) -> &Run {
         &self.runs[self.order[0]]
     }
 
     fn read_next(&mut self, at: usize) -> io::Result<()> {
         let run = &mut self.runs[at];
-        run.read_next(&mut self.file, self.read_bytes)?;
+        self.left_bytes -= run.row_bytes();
+        let capacity_bytes = run.buffer.capacity();
+        let read = run.read_next(&mut self.file, self.read_bytes);
+        if run.buffer.capacity() != capacity_bytes {
+            self.budget.take(run.buffer.capacity());
+            self.budget.give_back(capacity_bytes);
+            self.held_bytes += run.buffer.capacity();
+            self.held_bytes -= capacity_bytes;
+        }
+        read?;
         self.rests[at] = match run.row {
             Some(_) => KeyRest::of(run.key(), self.shared_bytes),
             None => KeyRest::AT_END,
@@ -356,6 +406,12 @@ impl Run {
         Some(&self.buffer[value])
     }
 
+    /// What the next row takes of the file.
+    fn row_bytes(&self) -> u64 {
+        let row = self.row.as_ref();
+        row.map_or(0, |row| (self.next - row.key.start + HEAD_BYTES) as u64)
+    }
+
     fn read_next(&mut self, file: &mut File, read_bytes: usize) -> io::Result<()> {
         self.row = None;
         if self.next == self.buffer.len() && self.unread.is_empty() {
@@ -366,17 +422,22 @@ impl Run {
         self.fill(HEAD_BYTES, file, read_bytes)?;
         let head = &self.buffer[self.next..][..HEAD_BYTES];
         let key_bytes = usize::from(u16::from_le_bytes([head[0], head[1]]));
-        let value_bytes = u32::from_le_bytes([head[2], head[3], head[4], head[5]]);
-        let is_there = value_bytes != DELETED;
-        let value_bytes = if is_there { value_bytes as usize } else { 0 };
+        let noted_bytes = u32::from_le_bytes([head[2], head[3], head[4], head[5]]);
+        let noted_checksum = [head[6], head[7], head[8], head[9]];
+        let is_there = noted_bytes != DELETED;
+        let value_bytes = if is_there { noted_bytes as usize } else { 0 };
         self.fill(HEAD_BYTES + key_bytes + value_bytes, file, read_bytes)?;
         let start = self.next + HEAD_BYTES;
         let middle = start + key_bytes;
         self.next = middle + value_bytes;
-        self.row = Some(Row {
-            key: start..middle,
-            value: is_there.then_some(middle..self.next),
-        });
+        let value = is_there.then_some(middle..self.next);
+        let read_value = value.clone().map(|value| &self.buffer[value]);
+        if checksum(noted_bytes, &self.buffer[start..middle], read_value) != noted_checksum {
+            let reason = "a restored row that waited in a file is not as it was written";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+        }
+        let key = start..middle;
+        self.row = Some(Row { key, value });
         Ok(())
     }
 
@@ -395,6 +456,8 @@ impl Run {
         self.next = 0;
         let new_bytes = read_bytes.max(wanted_bytes) - there;
         let new_bytes = new_bytes.min(unread_bytes);
+        self.buffer.truncate(there);
+        self.buffer.reserve_exact(new_bytes);
         self.buffer.resize(there + new_bytes, 0);
         file.seek(SeekFrom::Start(self.unread.start))?;
         file.read_exact(&mut self.buffer[there..])?;
@@ -457,17 +520,55 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_file_that_was_cut_is_an_error() {
+    /// Two runs of rows with these keys in a file, to which something happens.
+    fn check_bad(keys: [&[u8]; 2], happens: impl FnOnce(&RestoredRuns)) {
         let directory = trials::directory();
+        let link = std::os::unix::fs::symlink("elsewhere", directory.path().join(FILE_NAME));
+        link.expect("a link");
         let mut runs = RestoredRuns::default();
         let value = vec![0; 100];
         for _ in 0..2 {
-            let rows = [(&b"a"[..], Some(&*value)), (b"b", None)];
+            let rows = keys.map(|key| (key, Some(&*value)));
             runs.write(directory.path(), rows.into_iter())
                 .expect("written");
         }
-        runs.cut();
-        assert!(runs.merged(Arc::new(Budget::new(0))).is_err());
+        let names = std::fs::read_dir(directory.path()).expect("a directory");
+        assert_eq!(names.count(), 0, "a link was followed");
+        happens(&runs);
+        let merged = runs.merged(Arc::new(Budget::new(0)));
+        let bad = merged.and_then(|merged| merged.collect::<io::Result<Vec<_>>>());
+        assert!(bad.is_err());
+    }
+
+    #[test]
+    fn a_file_that_is_not_as_it_was_written_is_an_error() {
+        check_bad([b"a", b"b"], RestoredRuns::cut);
+        check_bad([b"a", b"b"], RestoredRuns::damage);
+    }
+
+    /// A row of each run is in memory.
+    #[test]
+    fn fewer_runs_are_merged_of_larger_rows() {
+        let directory = trials::directory();
+        let budget = Arc::new(Budget::new(0));
+        let mut runs = RestoredRuns::default();
+        let value = vec![7; 1 << 20];
+        let mut count = 0_u8;
+        while !runs.is_full() {
+            let key = [count];
+            let rows = [(&key[..], Some(&*value))].into_iter();
+            runs.write(directory.path(), rows).expect("written");
+            count += 1;
+        }
+        assert_eq!(count, 16);
+        let size_bytes = runs.size_bytes();
+        let mut merged = runs.merged(Arc::clone(&budget)).expect("read");
+        assert_eq!(merged.left_bytes(), size_bytes);
+        assert_eq!(budget.held_bytes() as u64, size_bytes);
+        for left in (0..16).rev() {
+            assert!(merged.next().is_some_and(|row| row.is_ok()));
+            assert_eq!(merged.left_bytes(), size_bytes / 16 * left);
+            assert_eq!(budget.held_bytes() as u64, size_bytes / 16 * left);
+        }
     }
 }

@@ -231,6 +231,10 @@ impl<S: ByteStore> ByteStore for Cached<S> {
         self.inner.settle(most_bytes)
     }
 
+    fn unsettled_bytes(&self) -> u64 {
+        self.inner.unsettled_bytes()
+    }
+
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault> {
         self.inner.commit(offsets)
     }

@@ -164,10 +164,11 @@ impl ByteStore for Metered {
     }
 
     fn settle(&mut self, most_bytes: u64) -> Result<bool, StoreFault> {
-        let began = (self.meter.clock_ns)();
-        let settled = self.inner.settle(most_bytes);
-        self.meter.note(Operation::Restore, began);
-        settled
+        self.inner.settle(most_bytes)
+    }
+
+    fn unsettled_bytes(&self) -> u64 {
+        self.inner.unsettled_bytes()
     }
 
     fn commit(&mut self, offsets: &Offsets) -> Result<(), StoreFault> {

@@ -15,6 +15,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -226,6 +227,86 @@ fn what_was_restored_by_tables_outlives_a_crash() {
 #[test]
 fn what_was_restored_by_merged_runs_outlives_a_crash() {
     check_restored(6_000);
+}
+
+/// It was closed between two steps of a merge.
+#[test]
+fn a_store_that_is_closed_while_it_is_restored_goes_on_where_it_was_noted() {
+    type Texts = KeyValueStore<String, String>;
+    let supplier = Stores::persistent_timestamped_key_value_store("s");
+    let builder =
+        Stores::timestamped_key_value_store_builder(supplier, String::serde(), String::serde());
+    let records = |offsets: Range<i64>, value_bytes: usize| -> Vec<ChangelogRecord> {
+        let value = "x".repeat(value_bytes);
+        let record = |offset: i64| ChangelogRecord {
+            key: format!("{:04}", offset * 7 % 2_500).into(),
+            value: (offset % 5 != 0).then(|| format!("{offset}{value}").into()),
+            timestamp_ms: offset,
+            headers: Headers::EMPTY,
+            offset,
+        };
+        offsets.map(record).collect()
+    };
+    let (first, second) = (records(0..2_000, 10), records(2_000..4_000, 12_000));
+    let world = World::new(0);
+    let (_, life) = world.build::<Texts>(&builder);
+    let mut life = life.borrow_mut();
+    life.restore(&first).expect("restored");
+    life.commit(&offsets(1_999)).expect("committed");
+    life.restore(&second).expect("restored");
+    assert!(!life.settle(0).expect("a step"));
+    assert!(life.unsettled_bytes() > 0);
+    life.close().expect("closed");
+    assert_eq!(life.unsettled_bytes(), 0);
+
+    let after = world.killed(0);
+    let (store, life) = after.build::<Texts>(&builder);
+    // What was left open is not used under exactly-once.
+    assert!(!life.borrow().was_left_open());
+    let noted = life.borrow().committed_offset("t", 7).expect("read");
+    assert_eq!(noted, Some(1_999), "what has waited is restored again");
+    let [merged, left] = ["0001", "2499"].map(|key| {
+        let value = store.borrow_mut().get(&key.to_owned()).expect("read");
+        value.map_or(0, |value| value.len())
+    });
+    assert!(merged > 12_000 && left < 20, "{merged} {left}");
+    life.borrow_mut().restore(&second).expect("restored");
+    while !life.borrow_mut().settle(0).expect("a step") {}
+    let mut model = BTreeMap::new();
+    for record in first.into_iter().chain(second) {
+        model.insert(record.key, record.value);
+    }
+    let there = model
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)));
+    let mut store = store.borrow_mut();
+    let rows = store.all().expect("a range").map(|row| row.expect("a row"));
+    assert!(rows.eq(there.map(|(key, value)| {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(&key), text(&value))
+    })));
+}
+
+/// Rows that wait in files are not put into a store that nobody uses any more.
+#[test]
+fn a_store_that_is_given_up_does_no_work() {
+    let world = World::new(0);
+    let (_, life) = world.build::<Store>(&builder());
+    let mut life = life.borrow_mut();
+    let record = |offset: i64| ChangelogRecord {
+        key: offset.to_string().into(),
+        value: Some(vec![7; 8_000].into()),
+        timestamp_ms: offset,
+        headers: Headers::EMPTY,
+        offset,
+    };
+    let records: Vec<_> = (0..2_000).map(record).collect();
+    life.restore(&records).expect("restored");
+    let waiting_bytes = life.unsettled_bytes();
+    assert!(waiting_bytes > 0);
+    life.commit(&BTreeMap::new()).expect("given up");
+    assert_eq!(life.unsettled_bytes(), waiting_bytes);
+    life.close().expect("closed");
 }
 
 fn check_restored(value_bytes: usize) {
