@@ -36,8 +36,8 @@ const POLL_INTERVAL_MS: usize = 2_000;
 const API_TIMEOUT: Duration = Duration::from_secs(8);
 /// How often the committed offsets are looked at.
 const LOOK_INTERVAL: Duration = Duration::from_millis(40);
-/// How long the end may take, when all works.
-const SETTLE_LIMIT: Duration = Duration::from_secs(25);
+/// How long the end may take, when all works: members may be missed one after the other, on a machine with other work.
+const SETTLE_LIMIT: Duration = Duration::from_secs(60);
 
 /// How a group lives.
 #[derive(Debug, Clone, Copy)]
