@@ -15,6 +15,7 @@ mod merge;
 mod restored;
 mod restored_rows;
 mod restored_runs;
+mod span_file;
 mod task_database;
 mod write_buffer;
 

@@ -145,6 +145,8 @@ fn measure(
     }
     let mut costs = Vec::new();
     for side in sides {
+        // What filled the topics, or the other side, is written back before, not beside this one.
+        run_quietly(&mut Command::new("sync"))?;
         let cost = applications
             .run(side, workload, amount, &address, directory)
             .with_context(|| format!("the application of {}", side.name()))?;

@@ -275,7 +275,7 @@ mod tests {
         let mut restored = Restored::default();
         take(&mut restored, &[("a", Some("1")), ("b", Some("1"))]);
         restored.spill(&family).expect("spilled");
-        restored.runs.cut();
+        restored.runs.file().cut();
         assert!(restored.settle(0, &family).is_err());
         assert!(!restored.is_empty());
         assert!(restored.only_rows().is_none());

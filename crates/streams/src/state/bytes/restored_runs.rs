@@ -6,18 +6,17 @@
 //!                            merged: the newest row of each key, once, for tables of the store
 //! ```
 //!
-//! A run is rows as they are, without blocks and filters: nobody looks for a row in it, and it goes with the process.
+//! A run is rows as they are, without filters: nobody looks for a row in it, and it goes with the process.
 //! So what tables cost is paid once a key, however often a changelog has it.
 
 use super::ByteString;
 use super::budget::Budget;
+use super::span_file::{BLOCK_BYTES, Span, SpanFile};
 use std::cmp::Ordering;
-use std::fs::File;
-use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// So many runs are merged. They have as many rows as memory has room for, 256 times.
 const RUNS: usize = 256;
@@ -25,13 +24,10 @@ const RUNS: usize = 256;
 const LARGEST_ROWS_BYTES: usize = 16 << 20;
 /// Bytes of all runs that are read ahead.
 const READ_BYTES: usize = 4 << 20;
-/// So many of one run.
-const RUN_READ_BYTES: Range<usize> = 4 << 10..256 << 10;
-const WRITE_BYTES: usize = 256 << 10;
-/// In a file only as long as it is made.
-const FILE_NAME: &str = "restored-rows";
-/// Before a row: the lengths of key and value, and a checksum of all.
-const HEAD_BYTES: usize = 10;
+/// At most so many of one run.
+const RUN_READ_BYTES: usize = 256 << 10;
+/// Before a row: the lengths of key and value.
+const HEAD_BYTES: usize = 6;
 /// Stands for the length of a value when there is none.
 const DELETED: u32 = u32::MAX;
 
@@ -87,9 +83,8 @@ pub(super) fn shared_bytes(left: &[u8], right: &[u8]) -> usize {
 #[derive(Debug, Default)]
 pub(super) struct RestoredRuns {
     /// Not there before the first run.
-    file: Option<File>,
-    /// Where each run ends, and the next one begins.
-    ends: Vec<u64>,
+    file: Option<SpanFile>,
+    runs: Vec<Span>,
     /// What all keys begin with.
     shared: Option<Vec<u8>>,
     /// What is in memory of all runs together when they are merged: of each its largest row, or what is read at once.
@@ -98,16 +93,16 @@ pub(super) struct RestoredRuns {
 
 impl RestoredRuns {
     pub(super) const fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.runs.is_empty()
     }
 
     /// Whether these are to be merged before others come.
     pub(super) const fn is_full(&self) -> bool {
-        self.ends.len() >= RUNS || self.read_bytes > LARGEST_ROWS_BYTES
+        self.runs.len() >= RUNS || self.read_bytes > LARGEST_ROWS_BYTES
     }
 
     pub(super) fn size_bytes(&self) -> u64 {
-        self.ends.last().copied().unwrap_or(0)
+        self.file.as_ref().map_or(0, SpanFile::size_bytes)
     }
 
     /// Writes a run of rows that are sorted by key, each key once. When that fails there is no such run.
@@ -116,52 +111,35 @@ impl RestoredRuns {
         directory: &Path,
         rows: impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)>,
     ) -> io::Result<()> {
-        let mut end = self.size_bytes();
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(nameless_file(directory)?),
+            none => none.insert(SpanFile::new(directory)?),
         };
-        file.seek(SeekFrom::Start(end))?;
-        let mut out = BufWriter::with_capacity(WRITE_BYTES, &*file);
+        let mut out = file.writer();
         let mut ends: Option<(&[u8], &[u8])> = None;
-        let mut largest_bytes = RUN_READ_BYTES.start;
+        let mut largest_bytes = 0;
         for (key, value) in rows {
-            out.write_all(&head(key, value)?)?;
-            out.write_all(key)?;
-            out.write_all(value.unwrap_or_default())?;
+            out.put(&head(key, value)?)?;
+            out.put(key)?;
+            out.put(value.unwrap_or_default())?;
             let row_bytes = HEAD_BYTES + key.len() + value.map_or(0, <[u8]>::len);
-            end += row_bytes as u64;
             largest_bytes = largest_bytes.max(row_bytes);
             ends = Some((ends.map_or(key, |(first, _)| first), key));
         }
-        out.flush()?;
-        drop(out);
         // Keys between two have what both begin with.
         if let Some((first, last)) = ends {
+            self.runs.push(out.finish()?);
             let shared = self.shared.get_or_insert_with(|| first.to_vec());
             shared.truncate(shared_bytes(shared, first));
             shared.truncate(shared_bytes(shared, last));
-            self.ends.push(end);
-            self.read_bytes += largest_bytes;
+            self.read_bytes += largest_bytes.next_multiple_of(BLOCK_BYTES);
         }
         Ok(())
     }
 
-    /// The last byte of the last row is another one.
     #[cfg(test)]
-    pub(super) fn damage(&self) {
-        use std::os::unix::fs::FileExt as _;
-        let file = self.file.as_ref().expect("a file");
-        let (at, mut byte) = (self.size_bytes() - 1, [0]);
-        file.read_exact_at(&mut byte, at).expect("read");
-        file.write_all_at(&[byte[0] ^ 1], at).expect("written");
-    }
-
-    /// The file ends before the last run does.
-    #[cfg(test)]
-    pub(super) fn cut(&self) {
-        let file = self.file.as_ref().expect("a file");
-        file.set_len(self.size_bytes() - 1).expect("cut");
+    pub(super) fn file(&self) -> &SpanFile {
+        self.file.as_ref().expect("a run")
     }
 
     /// The rows of all runs.
@@ -170,17 +148,14 @@ impl RestoredRuns {
         let Some(file) = self.file else {
             return Err(io::ErrorKind::NotFound.into());
         };
-        let most = READ_BYTES / self.ends.len().max(1);
-        let read_bytes = most.clamp(RUN_READ_BYTES.start, RUN_READ_BYTES.end);
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        let spans = starts.zip(&self.ends);
+        let most = READ_BYTES / self.runs.len().max(1);
         let mut merged = MergedRows {
             file,
-            runs: spans.map(|(start, end)| Run::new(start..*end)).collect(),
-            rests: vec![KeyRest::AT_END; self.ends.len()],
+            rests: vec![KeyRest::AT_END; self.runs.len()],
+            runs: self.runs.into_iter().map(Run::new).collect(),
             order: Vec::new(),
             shared_bytes: self.shared.map_or(0, |shared| shared.len()),
-            read_bytes,
+            read_bytes: most.min(RUN_READ_BYTES),
             budget,
             held_bytes: 0,
             left_bytes,
@@ -201,39 +176,14 @@ fn head(key: &[u8], value: Option<&[u8]>) -> io::Result<[u8; HEAD_BYTES]> {
     };
     let mut head = [0; HEAD_BYTES];
     head[..2].copy_from_slice(&key_bytes.to_le_bytes());
-    head[2..6].copy_from_slice(&value_bytes.to_le_bytes());
-    head[6..].copy_from_slice(&checksum(value_bytes, key, value));
+    head[2..].copy_from_slice(&value_bytes.to_le_bytes());
     Ok(head)
-}
-
-fn checksum(value_bytes: u32, key: &[u8], value: Option<&[u8]>) -> [u8; 4] {
-    let of_key = xxh3_64_with_seed(key, u64::from(value_bytes));
-    let of_row = xxh3_64_with_seed(value.unwrap_or_default(), of_key);
-    let [first, second, third, fourth, ..] = of_row.to_le_bytes();
-    [first, second, third, fourth]
-}
-
-/// A file that no other process finds, and that goes with this one.
-fn nameless_file(directory: &Path) -> io::Result<File> {
-    let path = directory.join(FILE_NAME);
-    let mut options = File::options();
-    options.read(true).write(true).create_new(true);
-    let file = match options.open(&path) {
-        // A process has ended before it took the name away, or somebody else has put it there.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            std::fs::remove_file(&path)?;
-            options.open(&path)?
-        }
-        file => file?,
-    };
-    std::fs::remove_file(&path)?;
-    Ok(file)
 }
 
 /// The rows of all runs by key, the newest of each.
 #[derive(Debug)]
 pub(super) struct MergedRows {
-    file: File,
+    file: SpanFile,
     /// The oldest first.
     runs: Vec<Run>,
     /// Of the next key of each run.
@@ -274,7 +224,7 @@ impl MergedRows {
         let run = &mut self.runs[at];
         self.left_bytes -= run.row_bytes();
         let capacity_bytes = run.buffer.capacity();
-        let read = run.read_next(&mut self.file, self.read_bytes);
+        let read = run.read_next(&self.file, self.read_bytes);
         if run.buffer.capacity() != capacity_bytes {
             self.budget.take(run.buffer.capacity());
             self.budget.give_back(capacity_bytes);
@@ -371,7 +321,7 @@ impl Iterator for MergedRows {
 #[derive(Debug)]
 struct Run {
     /// What is still to be read of the file.
-    unread: Range<u64>,
+    unread: Span,
     buffer: Vec<u8>,
     /// Where the next row is in the buffer; none at the end.
     row: Option<Row>,
@@ -387,7 +337,7 @@ struct Row {
 }
 
 impl Run {
-    const fn new(unread: Range<u64>) -> Self {
+    const fn new(unread: Span) -> Self {
         Self {
             unread,
             buffer: Vec::new(),
@@ -412,9 +362,9 @@ impl Run {
         row.map_or(0, |row| (self.next - row.key.start + HEAD_BYTES) as u64)
     }
 
-    fn read_next(&mut self, file: &mut File, read_bytes: usize) -> io::Result<()> {
+    fn read_next(&mut self, file: &SpanFile, read_bytes: usize) -> io::Result<()> {
         self.row = None;
-        if self.next == self.buffer.len() && self.unread.is_empty() {
+        if self.next == self.buffer.len() && self.unread.unread_bytes() == 0 {
             self.buffer = Vec::new();
             self.next = 0;
             return Ok(());
@@ -423,46 +373,33 @@ impl Run {
         let head = &self.buffer[self.next..][..HEAD_BYTES];
         let key_bytes = usize::from(u16::from_le_bytes([head[0], head[1]]));
         let noted_bytes = u32::from_le_bytes([head[2], head[3], head[4], head[5]]);
-        let noted_checksum = [head[6], head[7], head[8], head[9]];
         let is_there = noted_bytes != DELETED;
         let value_bytes = if is_there { noted_bytes as usize } else { 0 };
         self.fill(HEAD_BYTES + key_bytes + value_bytes, file, read_bytes)?;
         let start = self.next + HEAD_BYTES;
         let middle = start + key_bytes;
         self.next = middle + value_bytes;
-        let value = is_there.then_some(middle..self.next);
-        let read_value = value.clone().map(|value| &self.buffer[value]);
-        if checksum(noted_bytes, &self.buffer[start..middle], read_value) != noted_checksum {
-            let reason = "a restored row that waited in a file is not as it was written";
-            return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
-        }
-        let key = start..middle;
-        self.row = Some(Row { key, value });
+        self.row = Some(Row {
+            key: start..middle,
+            value: is_there.then_some(middle..self.next),
+        });
         Ok(())
     }
 
     /// Has so many bytes in the buffer from `next` on.
-    fn fill(&mut self, wanted_bytes: usize, file: &mut File, read_bytes: usize) -> io::Result<()> {
+    fn fill(&mut self, wanted_bytes: usize, file: &SpanFile, read_bytes: usize) -> io::Result<()> {
         let there = self.buffer.len() - self.next;
         if there >= wanted_bytes {
             return Ok(());
         }
-        let unread_bytes = usize::try_from(self.unread.end - self.unread.start);
-        let unread_bytes = unread_bytes.unwrap_or(usize::MAX);
-        if unread_bytes < wanted_bytes - there {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
         self.buffer.copy_within(self.next.., 0);
         self.next = 0;
-        let new_bytes = read_bytes.max(wanted_bytes) - there;
-        let new_bytes = new_bytes.min(unread_bytes);
         self.buffer.truncate(there);
-        self.buffer.reserve_exact(new_bytes);
-        self.buffer.resize(there + new_bytes, 0);
-        file.seek(SeekFrom::Start(self.unread.start))?;
-        file.read_exact(&mut self.buffer[there..])?;
-        self.unread.start += new_bytes as u64;
-        Ok(())
+        let missing_bytes = wanted_bytes - there;
+        let read_bytes = read_bytes.saturating_sub(there).max(missing_bytes);
+        let unread_bytes = usize::try_from(self.unread.unread_bytes()).unwrap_or(usize::MAX);
+        let read_bytes = read_bytes.min(unread_bytes.max(missing_bytes));
+        self.unread.read(file, read_bytes, &mut self.buffer)
     }
 }
 
@@ -523,8 +460,6 @@ mod tests {
     /// Two runs of rows with these keys in a file, to which something happens.
     fn check_bad(keys: [&[u8]; 2], happens: impl FnOnce(&RestoredRuns)) {
         let directory = trials::directory();
-        let link = std::os::unix::fs::symlink("elsewhere", directory.path().join(FILE_NAME));
-        link.expect("a link");
         let mut runs = RestoredRuns::default();
         let value = vec![0; 100];
         for _ in 0..2 {
@@ -532,8 +467,6 @@ mod tests {
             runs.write(directory.path(), rows.into_iter())
                 .expect("written");
         }
-        let names = std::fs::read_dir(directory.path()).expect("a directory");
-        assert_eq!(names.count(), 0, "a link was followed");
         happens(&runs);
         let merged = runs.merged(Arc::new(Budget::new(0)));
         let bad = merged.and_then(|merged| merged.collect::<io::Result<Vec<_>>>());
@@ -542,8 +475,8 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_as_it_was_written_is_an_error() {
-        check_bad([b"a", b"b"], RestoredRuns::cut);
-        check_bad([b"a", b"b"], RestoredRuns::damage);
+        check_bad([b"a", b"b"], |runs| runs.file().cut());
+        check_bad([b"a", b"b"], |runs| runs.file().damage());
     }
 
     /// A row of each run is in memory.
