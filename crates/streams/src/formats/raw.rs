@@ -13,6 +13,9 @@
 
 use super::FormatError;
 use super::stored_headers::{StoredHeaders, split_block};
+use std::hint::cold_path;
+
+const TIMESTAMP_BYTES: usize = size_of::<i64>();
 
 /// Whether the stored value begins with the one byte that says "no headers".
 #[inline]
@@ -35,9 +38,13 @@ pub fn headers(stored: &[u8]) -> Result<StoredHeaders<'_>, FormatError> {
 /// When the size of the headers is wrong, or less than a timestamp follows.
 #[inline]
 pub fn timestamped_value(stored: &[u8]) -> Result<&[u8], FormatError> {
+    if let Some([0, ..]) = stored.first_chunk::<{ 1 + TIMESTAMP_BYTES }>() {
+        return Ok(&stored[1..]);
+    }
+    cold_path();
     let (_, rest) = split_block(stored)?;
     match rest.len() {
-        0..8 => Err(FormatError::Truncated),
+        0..TIMESTAMP_BYTES => Err(FormatError::Truncated),
         _ => Ok(rest),
     }
 }
@@ -66,7 +73,7 @@ pub fn timestamp(stored: &[u8]) -> Result<i64, FormatError> {
 /// When the size of the headers is wrong.
 #[inline]
 pub fn aggregation(stored: &[u8]) -> Result<&[u8], FormatError> {
-    split_block(stored).map(|(_, aggregation)| aggregation)
+    behind_headers(stored)
 }
 
 /// The value of a join window's row, which has headers and no timestamp.
@@ -75,11 +82,27 @@ pub fn aggregation(stored: &[u8]) -> Result<&[u8], FormatError> {
 /// When the size of the headers is wrong.
 #[inline]
 pub fn value(stored: &[u8]) -> Result<&[u8], FormatError> {
-    split_block(stored).map(|(_, value)| value)
+    behind_headers(stored)
 }
 
 #[inline]
-fn split_timestamp(stored: &[u8]) -> Result<(&[u8; 8], &[u8]), FormatError> {
+fn behind_headers(stored: &[u8]) -> Result<&[u8], FormatError> {
+    if let [0, rest @ ..] = stored {
+        return Ok(rest);
+    }
+    cold_path();
+    split_block(stored).map(|(_, rest)| rest)
+}
+
+#[inline]
+fn split_timestamp(stored: &[u8]) -> Result<(&[u8; TIMESTAMP_BYTES], &[u8]), FormatError> {
+    // Without headers one look at the length is enough.
+    if let Some(([0, timestamp @ ..], value)) =
+        stored.split_first_chunk::<{ 1 + TIMESTAMP_BYTES }>()
+    {
+        return Ok((timestamp, value));
+    }
+    cold_path();
     let (_, rest) = split_block(stored)?;
     rest.split_first_chunk().ok_or(FormatError::Truncated)
 }

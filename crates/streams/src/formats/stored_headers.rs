@@ -128,9 +128,20 @@ impl ExactSizeIterator for Iter<'_> {}
 /// Splits a stored value into the block of its headers, not looked into, and what is behind it.
 #[inline]
 pub(super) fn split_block(stored: &[u8]) -> Result<(&[u8], &[u8]), FormatError> {
-    if let [0, rest @ ..] = stored {
-        return Ok((&[], rest));
+    match stored {
+        [size, rest @ ..] if *size < 0x80 => {
+            let size = usize::try_from(unzigzag_u32(u32::from(*size)));
+            let size = size.map_err(|_| FormatError::NegativeLength)?;
+            rest.split_at_checked(size)
+                .ok_or(FormatError::LengthBeyondEnd)
+        }
+        _ => split_large_block(stored),
     }
+}
+
+/// The same, of a size that takes more than one byte.
+#[inline(never)]
+fn split_large_block(stored: &[u8]) -> Result<(&[u8], &[u8]), FormatError> {
     let (size, length) = read_varint(stored)?;
     let size = usize::try_from(size).map_err(|_| FormatError::NegativeLength)?;
     let split = stored[length..].split_at_checked(size);
