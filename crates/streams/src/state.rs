@@ -25,6 +25,7 @@ mod changelog_record;
 mod codec;
 mod format;
 pub(crate) mod grace_buffer;
+mod key_hash;
 mod key_value;
 mod key_value_rows;
 mod layers;

@@ -2,10 +2,10 @@
 //! memory of their own.
 
 use super::{Bounds, ByteString, Direction, contains, is_empty};
+use crate::state::key_hash::key_hash;
 use crate::store_fault::StoreFault;
 use hashbrown::HashTable;
 use std::collections::BTreeMap;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// A sorted view is dropped when so many keys came or went since somebody used it, and twice as many as it has.
 const UNUSED_CHANGES: usize = 1024;
@@ -48,7 +48,7 @@ impl<V> HashedRows<V> {
     /// Where the row of `key` is: there as long as no row is removed.
     pub(super) fn find(&self, key: &[u8]) -> Option<u32> {
         self.index
-            .find(xxh3_64(key), |place| *self.rows[*place as usize].0 == *key)
+            .find(key_hash(key), |place| *self.rows[*place as usize].0 == *key)
             .copied()
     }
 
@@ -74,7 +74,7 @@ impl<V> HashedRows<V> {
     fn relocate(&mut self, from: usize, to: u32) {
         let key = &self.rows[to as usize].0;
         let from = u32::try_from(from).expect("places are below 2^32");
-        if let Some(place) = self.index.find_mut(xxh3_64(key), |place| *place == from) {
+        if let Some(place) = self.index.find_mut(key_hash(key), |place| *place == from) {
             *place = to;
         }
         if let Some(sorted) = &mut self.sorted
@@ -90,13 +90,13 @@ impl<V> HashedRows<V> {
             StoreFault::Misuse("a map in memory holds 2^32 rows at most".to_owned())
         })?;
         let key = ByteString::from(key);
-        let hash = xxh3_64(&key);
+        let hash = key_hash(&key);
         if let Some(sorted) = &mut self.sorted {
             sorted.insert(key.clone(), place);
         }
         self.rows.push((key, value));
         let rows = &self.rows;
-        let rehash = |place: &u32| xxh3_64(&rows[*place as usize].0);
+        let rehash = |place: &u32| key_hash(&rows[*place as usize].0);
         self.index.insert_unique(hash, place, rehash);
         self.count_change();
         Ok(place)
@@ -106,7 +106,7 @@ impl<V> HashedRows<V> {
         let rows = &self.rows;
         let entry = self
             .index
-            .find_entry(xxh3_64(key), |place| *rows[*place as usize].0 == *key);
+            .find_entry(key_hash(key), |place| *rows[*place as usize].0 == *key);
         let Ok(entry) = entry else {
             return;
         };

@@ -4,12 +4,12 @@
 use super::CacheBudget;
 use crate::record::RecordContext;
 use crate::state::bytes::ByteString;
+use crate::state::key_hash::key_hash;
 use crate::state::segments::Retention;
 use crate::state::window_key::KeyKind;
 use crate::store_fault::StoreFault;
 use hashbrown::HashTable;
 use std::collections::BTreeMap;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// The number of a slot; there is none of this number.
 const NONE: u32 = u32::MAX;
@@ -146,7 +146,9 @@ impl Entries {
 
     pub(super) fn find(&self, key: &[u8]) -> Option<u32> {
         self.index
-            .find(xxh3_64(key), |slot| *self.slots[*slot as usize].key == *key)
+            .find(key_hash(key), |slot| {
+                *self.slots[*slot as usize].key == *key
+            })
             .copied()
     }
 
@@ -209,8 +211,8 @@ impl Entries {
             }
         };
         let slots = &self.slots;
-        let hash = |slot: &u32| xxh3_64(&slots[*slot as usize].key);
-        self.index.insert_unique(xxh3_64(&key), number, hash);
+        let hash = |slot: &u32| key_hash(&slots[*slot as usize].key);
+        self.index.insert_unique(key_hash(&key), number, hash);
         self.link_last(number, Order::Use);
         self.link_written(number);
         if let Some(sorted) = &mut self.sorted {
@@ -239,7 +241,10 @@ impl Entries {
         let key = std::mem::take(&mut slot.key);
         slot.value = None;
         slot.written_by = None;
-        if let Ok(entry) = self.index.find_entry(xxh3_64(&key), |slot| *slot == number) {
+        if let Ok(entry) = self
+            .index
+            .find_entry(key_hash(&key), |slot| *slot == number)
+        {
             entry.remove();
         }
         if self.sorted.is_some()
