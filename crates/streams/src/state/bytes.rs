@@ -17,6 +17,8 @@ mod restored_rows;
 mod restored_runs;
 mod span_file;
 mod task_database;
+#[cfg(test)]
+mod tests;
 mod write_buffer;
 
 pub(crate) use disk::{DiskBackend, Families, OlderFamily};

@@ -6,4 +6,4 @@ mod key_value;
 mod session;
 mod versioned;
 mod window;
-mod world;
+pub(super) mod world;

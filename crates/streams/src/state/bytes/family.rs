@@ -97,6 +97,8 @@ impl Family {
         match (key, self.empty.get()) {
             ([], None) => Ok(()),
             ([], Some(empty)) => guarded(|| empty.remove(EMPTY)),
+            // There is no such row, and fjall panics.
+            _ if check_key(key).is_err() => Ok(()),
             _ => guarded(|| self.rows.remove(key)),
         }
     }

@@ -120,7 +120,7 @@ fn context() -> TaskContext {
 
 /// The files as they are at one moment, which is what a crash leaves. Threads of the store merge tables meanwhile, so
 /// files are copied again until none has changed.
-pub(super) fn copy_of(from: &Path) -> trials::Directory {
+pub(in crate::state) fn copy_of(from: &Path) -> trials::Directory {
     for _ in 0..1000 {
         let copy = trials::directory();
         let before = stamps(from);
