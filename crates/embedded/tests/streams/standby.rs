@@ -4,12 +4,13 @@ use crate::harness::{
     Error, IN_TIME, TestBroker, await_committed, await_values, config, create_topic,
     create_topic_with, cut, partitions_of, reader, word_count, write, write_lines, write_tombstone,
 };
+use crate::world::{A_WHILE, NEVER_MS};
 use riverrun_client::TopicPartition;
 use riverrun_embedded::EmbeddedBroker;
-use riverrun_streams::dsl::{Materialized, StreamsBuilder};
+use riverrun_streams::dsl::{Materialized, Optimization, StreamsBuilder, TopologyConfig};
 use riverrun_streams::runtime::{
     KafkaStreams, ProcessingGuarantee, StandbyUpdateListener, State, StateRestoreListener,
-    SuspendReason,
+    StreamsConfig, SuspendReason,
 };
 use riverrun_streams::state::KeyValueStore;
 use riverrun_streams::topology::Consumed;
@@ -79,7 +80,8 @@ impl StateRestoreListener for Ears {
 
 impl StandbyUpdateListener for Ears {
     fn on_update_start(&self, changelog: &TopicPartition, store: &str, from: i64) {
-        assert_eq!(changelog.topic, format!("words-{store}-changelog"));
+        let changelogs = [format!("words-{store}-changelog"), "lines".to_owned()];
+        assert!(changelogs.contains(&changelog.topic), "{changelog}");
         self.note(|heard| {
             heard.followed.insert(changelog.partition, from);
         });
@@ -239,7 +241,14 @@ fn keeper(
     guarantee: ProcessingGuarantee,
     state_dir: &Path,
 ) -> Result<(KafkaStreams, Ears, mpsc::Receiver<()>), Error> {
-    let mut config = config(broker, guarantee, state_dir)?;
+    let config = config(broker, guarantee, state_dir)?;
+    keeper_with(config, &TopologyConfig::default())
+}
+
+fn keeper_with(
+    mut config: StreamsConfig,
+    topology: &TopologyConfig,
+) -> Result<(KafkaStreams, Ears, mpsc::Receiver<()>), Error> {
     config.num_stream_threads = 1;
     config.heartbeat_interval_ms = 100;
     // Who is behind stands by.
@@ -257,7 +266,7 @@ fn keeper(
         heard: Arc::default(),
         told,
     };
-    let streams = KafkaStreams::new(builder.build()?, config);
+    let streams = KafkaStreams::new(builder.build_with(topology)?, config);
     streams.set_state_restore_listener(ears.clone());
     streams.set_standby_update_listener(ears.clone());
     Ok((streams, ears, events))
@@ -350,4 +359,61 @@ fn a_standby_that_has_more_than_its_changelog_begins_anew() -> Result<(), Error>
     standby.start()?;
     await_heard(&ears, &events, |heard| heard.followed.get(&0) == Some(&3))?;
     takes_over_with((active, standby), (&ears, &events), [None, Some("3")])
+}
+
+/// The topic of a table is its changelog, and has records that are not committed: they are processed when the table
+/// comes to the instance that stands by.
+fn a_standby_follows_an_input_as_far_as_it_is_committed(
+    guarantee: ProcessingGuarantee,
+) -> Result<(), Error> {
+    let topology = TopologyConfig {
+        optimization: Optimization::ALL,
+        ..TopologyConfig::default()
+    };
+    let broker = TestBroker::start()?;
+    create_topic(&broker, "lines", 1)?;
+    let (one, two) = (trials::directory(), trials::directory());
+    let before = config(&broker, guarantee, one.path())?;
+    let (before, ..) = keeper_with(before, &topology)?;
+    before.start()?;
+    write(&broker, "lines", &[("a", "1"), ("b", "1"), ("b", "2")])?;
+    await_committed(&broker, "lines", 3)?;
+    before.close()?;
+    let mut at_the_end = config(&broker, guarantee, one.path())?;
+    at_the_end.commit_interval_ms = Some(NEVER_MS);
+    at_the_end.transaction_timeout_ms = NEVER_MS;
+    let (active, ..) = keeper_with(at_the_end, &topology)?;
+    active.start()?;
+    crate::harness::await_state(&active, State::Running)?;
+    write_tombstone(&broker, "lines", "a")?;
+    write(&broker, "lines", &[("b", "3")])?;
+    let store = active.store::<KeyValueStore<String, String>>("names")?;
+    while store.get("b".to_owned())?.as_deref() != Some("3") {}
+    let standby = config(&broker, guarantee, two.path())?;
+    let (standby, ears, events) = keeper_with(standby, &topology)?;
+    standby.start()?;
+    await_heard(&ears, &events, |heard| heard.followed.get(&0) == Some(&3))?;
+    // It asks again meanwhile.
+    assert!(events.recv_timeout(A_WHILE).is_err(), "{:?}", ears.heard);
+    assert_eq!(
+        ears.heard.lock().expect("no panic").followed.get(&0),
+        Some(&3)
+    );
+    takes_over_with((active, standby), (&ears, &events), [None, Some("3")])?;
+    let heard = ears.heard.lock().expect("nobody panics with it");
+    assert!(
+        heard.restored_from.iter().all(|(_, from)| *from >= 3),
+        "{heard:?}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_standby_follows_an_input_as_far_as_it_is_committed_at_least_once() -> Result<(), Error> {
+    a_standby_follows_an_input_as_far_as_it_is_committed(ProcessingGuarantee::AtLeastOnce)
+}
+
+#[test]
+fn a_standby_follows_an_input_as_far_as_it_is_committed_exactly_once() -> Result<(), Error> {
+    a_standby_follows_an_input_as_far_as_it_is_committed(ProcessingGuarantee::ExactlyOnceV2)
 }

@@ -1,14 +1,17 @@
 //! Where partitions end, asked in a thread of its own: by who may not wait for its own clients.
 
 use super::StreamsConfig;
-use super::auxiliary_consumer::auxiliary_consumer;
+use super::auxiliary_consumer::auxiliary_config;
 use super::failure::client_error;
 use crate::error::StreamsError;
-use riverrun_client::TopicPartition;
-use riverrun_client::consumer::IsolationLevel;
+use riverrun_client::consumer::{Consumer, IsolationLevel};
+use riverrun_client::{Error, TopicPartition};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// An offset of each partition.
+pub(super) type Ends = BTreeMap<TopicPartition, i64>;
 
 /// Where `partitions` end, with what is not committed. A consumer of this name asks, for no longer than `timeout`.
 ///
@@ -19,7 +22,42 @@ pub(super) fn end_offsets(
     name: String,
     partitions: Vec<TopicPartition>,
     timeout: Duration,
-) -> Result<BTreeMap<TopicPartition, i64>, StreamsError> {
+) -> Result<Ends, StreamsError> {
+    ask(config, name, timeout, async move |consumer| {
+        consumer.end_offsets(&partitions).await
+    })
+}
+
+/// How far stores can be restored: to the ends of `changelogs`, as `end_offsets` tells them, and to what the
+/// application has committed of `inputs` that are changelogs too.
+///
+/// # Errors
+/// As `end_offsets`.
+pub(super) fn restored_ends(
+    config: &Arc<StreamsConfig>,
+    name: String,
+    (changelogs, inputs): (Vec<TopicPartition>, Vec<TopicPartition>),
+    timeout: Duration,
+) -> Result<Ends, StreamsError> {
+    ask(config, name, timeout, async move |consumer| {
+        let mut ends = consumer.end_offsets(&changelogs).await?;
+        if !inputs.is_empty() {
+            let committed = consumer.committed(&inputs).await?;
+            ends.extend(inputs.into_iter().map(|input| {
+                let offset = committed.get(&input).map_or(0, |known| known.offset);
+                (input, offset)
+            }));
+        }
+        Ok(ends)
+    })
+}
+
+fn ask(
+    config: &Arc<StreamsConfig>,
+    name: String,
+    timeout: Duration,
+    question: impl AsyncFnOnce(&Consumer) -> Result<Ends, Error> + Send + 'static,
+) -> Result<Ends, StreamsError> {
     let config = Arc::clone(config);
     let thread = std::thread::Builder::new().name(name.clone());
     let (answer, answered) = std::sync::mpsc::channel();
@@ -29,13 +67,16 @@ pub(super) fn end_offsets(
             .build()
             .map_err(|error| StreamsError::Other(format!("cannot start a runtime: {error}")))?;
         runtime.block_on(async {
-            let consumer = auxiliary_consumer(
+            let mut asking = auxiliary_config(
                 &config,
                 &name,
                 IsolationLevel::ReadUncommitted,
                 &config.overrides.restore_consumer,
             )?;
-            let ends = tokio::time::timeout(timeout, consumer.end_offsets(&partitions)).await;
+            // It asks what is committed, and joins nobody.
+            asking.group_id = Some(config.application_id.clone());
+            let consumer = Consumer::new(asking).map_err(client_error)?;
+            let ends = tokio::time::timeout(timeout, question(&consumer)).await;
             if let Ok(ends) = ends {
                 // Who asked may wait no longer.
                 let _ = answer.send(ends.map_err(client_error));

@@ -78,7 +78,7 @@ pub(super) fn offset_sum(
     let mut sum = 0_i64;
     for (name, store) in stores {
         let store = store.borrow();
-        let Some((topic, false)) = changelog_of(setup, name) else {
+        let Some((topic, _)) = changelog_of(setup, name) else {
             continue;
         };
         if store.is_persistent()

@@ -2,7 +2,7 @@
 
 use super::StreamsConfig;
 use super::clock::now_ms;
-use super::ends::end_offsets;
+use super::ends::{Ends, restored_ends};
 use super::lifecycle::Lifecycle;
 use super::metadata::Hosts;
 use super::news::News;
@@ -91,27 +91,30 @@ impl StreamsAssignor {
         if members.iter().all(is_own) {
             return Some(BTreeMap::new());
         }
-        let logs: Vec<(TaskId, TopicPartition)> =
-            assignor::tasks(&self.topics.inputs_among(topics.keys()), topics)
-                .into_keys()
-                .flat_map(|task| {
-                    let topics = self.topics.changelogs_of(task.subtopology);
-                    topics.map(move |topic| {
-                        (task, TopicPartition::new(topic.clone(), task.partition))
-                    })
+        let tasks = assignor::tasks(&self.topics.inputs_among(topics.keys()), topics);
+        let logs: Vec<(TaskId, TopicPartition, bool)> = tasks
+            .into_keys()
+            .flat_map(|task| {
+                let topics = self.topics.changelogs_of(task.subtopology);
+                topics.map(move |(topic, is_input)| {
+                    let partition = TopicPartition::new(topic.clone(), task.partition);
+                    (task, partition, is_input)
                 })
-                .collect();
+            })
+            .collect();
         if logs.is_empty() {
             return Some(BTreeMap::new());
         }
-        let partitions = logs
-            .iter()
-            .map(|(_, partition)| partition.clone())
-            .collect();
-        match self.end_offsets(partitions) {
+        let of_kind = |is_wanted: bool| {
+            let logs = logs
+                .iter()
+                .filter(|(_, _, is_input)| *is_input == is_wanted);
+            logs.map(|(_, partition, _)| partition.clone()).collect()
+        };
+        match self.ends((of_kind(false), of_kind(true))) {
             Ok(ends) => {
                 let mut sums = BTreeMap::new();
-                for (task, partition) in &logs {
+                for (task, partition, _) in &logs {
                     let sum: &mut i64 = sums.entry(*task).or_default();
                     *sum = sum.saturating_add(*ends.get(partition)?);
                 }
@@ -124,14 +127,14 @@ impl StreamsAssignor {
         }
     }
 
-    /// Where partitions end. The group's leader waits for that in the middle of a rebalance: no longer than its place
-    /// in the group allows.
-    fn end_offsets(
+    /// Where changelogs end, and inputs that are changelogs too. The group's leader waits for that in the middle of a
+    /// rebalance: no longer than its place in the group allows.
+    fn ends(
         &self,
-        partitions: Vec<TopicPartition>,
-    ) -> Result<BTreeMap<TopicPartition, i64>, StreamsError> {
+        partitions: (Vec<TopicPartition>, Vec<TopicPartition>),
+    ) -> Result<Ends, StreamsError> {
         let name = format!("{}-ends-consumer", self.thread_name);
-        end_offsets(&self.config, name, partitions, self.ends_timeout)
+        restored_ends(&self.config, name, partitions, self.ends_timeout)
     }
 }
 

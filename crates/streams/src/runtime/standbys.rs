@@ -29,6 +29,9 @@ const PUT_OFF_BYTES: u64 = 64 << 20;
 /// The longest that a thread waits to be told where changelogs begin, and the pause before it asks again.
 const BEGINS_TIMEOUT_MS: u64 = 2_000;
 const BEGINS_TIMEOUT: Duration = Duration::from_millis(BEGINS_TIMEOUT_MS);
+/// The longest that a thread waits to be told what is committed, and the shortest pause before it asks again.
+const COMMITTED_TIMEOUT: Duration = Duration::from_millis(500);
+const COMMITTED_PAUSE: Duration = Duration::from_secs(1);
 
 /// The standby tasks of a thread.
 pub(super) struct Standbys {
@@ -46,6 +49,8 @@ pub(super) struct Standbys {
     patience: Patience,
     /// They are not asked before.
     asks_again_at: Option<Instant>,
+    /// The group is not asked before what is committed.
+    hears_committed_at: Option<Instant>,
 }
 
 /// A store that follows its changelog.
@@ -57,6 +62,8 @@ struct Following {
     next_offset: i64,
     /// The same, as the store has noted it.
     noted_offset: i64,
+    /// Of a topic that is the task's input too: records from this offset on are still to be processed.
+    committed_offset: Option<i64>,
 }
 
 impl Standbys {
@@ -70,6 +77,7 @@ impl Standbys {
             has_cut: false,
             patience: Patience::new(setup.config.task_timeout_ms),
             asks_again_at: None,
+            hears_committed_at: None,
         }
     }
 
@@ -131,7 +139,7 @@ impl Standbys {
         }
         let changelogs = self.setup.topics.changelogs_of(task.subtopology);
         let partitions: Vec<TopicPartition> = changelogs
-            .map(|topic| TopicPartition::new(topic.clone(), task.partition))
+            .map(|(topic, _)| TopicPartition::new(topic.clone(), task.partition))
             .collect();
         let asked = self.consumer()?.beginning_offsets(&partitions);
         // The tasks that run here wait meanwhile.
@@ -162,10 +170,8 @@ impl Standbys {
         built: BuiltTask,
         begins: &BTreeMap<TopicPartition, i64>,
     ) -> Result<(), StreamsError> {
-        let mut from = Vec::new();
         for (name, store) in &built.stores {
-            // An input that is a changelog too is read when the task is to run here.
-            let Some((topic, false)) = changelog_of(&self.setup, name) else {
+            let Some((topic, is_input)) = changelog_of(&self.setup, name) else {
                 continue;
             };
             let partition = topic_partition(&topic, task.partition);
@@ -176,33 +182,69 @@ impl Standbys {
             };
             let listener = &self.setup.listeners.standby;
             listener.on_update_start(&partition, name, next_offset);
-            from.push((partition.clone(), next_offset));
             let following = Following {
                 task,
                 topic,
                 store: Rc::clone(store),
                 next_offset,
                 noted_offset: next_offset,
+                committed_offset: is_input.then_some(0),
             };
             self.changelogs.insert(partition, following);
         }
         self.tasks.insert(task, built);
+        self.consumer()?;
         self.assign()?;
-        let consumer = self.consumer()?;
-        for (partition, offset) in from {
-            consumer.seek(&partition, offset).map_err(client_error)?;
-        }
         self.note_sums(&BTreeSet::from([task]));
         Ok(())
     }
 
-    /// Makes the consumer read the changelogs that are followed.
+    /// Makes the consumer read the changelogs that have something to follow, from where their stores stand.
     fn assign(&mut self) -> Result<(), StreamsError> {
         let Some(consumer) = &mut self.consumer else {
             return Ok(());
         };
-        let followed = self.changelogs.keys().cloned();
-        consumer.assign(followed).map_err(client_error)
+        let before = consumer.assignment();
+        let read = self.changelogs.iter();
+        let read = read.filter(|(_, following)| !following.is_at_end());
+        let names = read.clone().map(|(partition, _)| partition.clone());
+        consumer.assign(names).map_err(client_error)?;
+        for (partition, following) in read {
+            if !before.contains(partition) {
+                let sought = consumer.seek(partition, following.next_offset);
+                sought.map_err(client_error)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hears at times what is committed of inputs that are followed: their other records are still to be processed, and
+    /// what the cluster does not tell now it is asked for again.
+    async fn hear_committed(&mut self, group: &Consumer) -> Result<(), StreamsError> {
+        let inputs = self.changelogs.iter();
+        let inputs = inputs.filter(|(_, following)| following.committed_offset.is_some());
+        let inputs: Vec<TopicPartition> = inputs.map(|(name, _)| name.clone()).collect();
+        let now = Instant::now();
+        if inputs.is_empty() || self.hears_committed_at.is_some_and(|at| now < at) {
+            return Ok(());
+        }
+        let asked = tokio::time::timeout(COMMITTED_TIMEOUT, group.committed(&inputs)).await;
+        let pause = match &asked {
+            Ok(Ok(_)) => self.setup.config.commit_interval().max(COMMITTED_PAUSE),
+            _ => BEGINS_TIMEOUT,
+        };
+        self.hears_committed_at = Some(Instant::now() + pause);
+        let committed = match asked {
+            Ok(Ok(committed)) => committed,
+            Ok(Err(error)) => return unread(error),
+            Err(_) => return Ok(()),
+        };
+        for (partition, following) in &mut self.changelogs {
+            if let Some(known) = committed.get(partition) {
+                following.committed_offset = Some(known.offset);
+            }
+        }
+        self.assign()
     }
 
     fn unsettled_bytes(&self) -> u64 {
@@ -230,8 +272,8 @@ impl Standbys {
     }
 
     /// Takes what the consumer has got of the changelogs, at most `max.poll.records`, or works on what was put off.
-    /// How many records there were, or steps.
-    pub(super) async fn follow(&mut self) -> Result<usize, StreamsError> {
+    /// How many records there were, or steps. A consumer of the group tells what is committed.
+    pub(super) async fn follow(&mut self, group: &Consumer) -> Result<usize, StreamsError> {
         if self.settle()? {
             // The consumer's heartbeats come between two steps.
             tokio::task::yield_now().await;
@@ -240,6 +282,7 @@ impl Standbys {
         if self.has_cut {
             self.begin_cut_anew().await?;
         }
+        self.hear_committed(group).await?;
         let Some(consumer) = self.consumer.as_mut().filter(|_| !self.tasks.is_empty()) else {
             return Ok(0);
         };
@@ -259,6 +302,10 @@ impl Standbys {
         let mut batches: BTreeMap<Arc<TopicPartition>, Vec<ChangelogRecord>> = BTreeMap::new();
         for record in records {
             let partition = Arc::clone(&record.partition);
+            let following = self.changelogs.get(&*partition);
+            if following.is_some_and(|following| record.offset >= following.end_offset()) {
+                continue;
+            }
             if let Some(record) = changelog_record(record) {
                 batches.entry(partition).or_default().push(record);
             }
@@ -269,12 +316,15 @@ impl Standbys {
             }
         }
         let mut moved = BTreeSet::new();
+        let mut has_ended = false;
         for (partition, following) in &mut self.changelogs {
             let Some(position) = consumer.position(partition) else {
                 continue;
             };
+            let position = position.min(following.end_offset());
             if position > following.next_offset {
                 following.next_offset = position;
+                has_ended |= following.is_at_end();
                 moved.insert(following.task);
                 self.setup.listeners.standby.on_batch_loaded(
                     partition,
@@ -285,6 +335,9 @@ impl Standbys {
             }
         }
         self.note_sums(&moved);
+        if has_ended {
+            self.assign()?;
+        }
         Ok(count)
     }
 
@@ -428,6 +481,15 @@ impl Standbys {
 }
 
 impl Following {
+    /// What is before it is followed.
+    fn end_offset(&self) -> i64 {
+        self.committed_offset.unwrap_or(i64::MAX)
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.next_offset >= self.end_offset()
+    }
+
     fn note(&mut self, partition: i32) -> Result<(), StreamsError> {
         if self.next_offset > self.noted_offset {
             let key = (Arc::clone(&self.topic), partition);

@@ -156,10 +156,10 @@ fn what_there_cannot_be_is_not_taken_and_what_cannot_be_opened_is_let_go() -> Re
         let error = thread.worker.hear(unreadable).expect_err("there is none");
         assert!(error.to_string().contains("task one_0"), "{error}");
         assert!(!thread.worker.is_told());
-        assert!(!thread.worker.follow().await?);
+        assert!(!thread.worker.follow(&thread.consumer).await?);
         thread.worker.hear(told(there, task(0, 1)))?;
         // Brokers do not answer.
-        assert!(thread.worker.follow().await.is_err());
+        assert!(thread.worker.follow(&thread.consumer).await.is_err());
         assert!(
             setup.registry.claim(task(0, 1), 1),
             "another thread may take it"

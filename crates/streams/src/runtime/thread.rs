@@ -38,7 +38,7 @@ const CLOSES_WITHIN: Duration = Duration::from_secs(30);
 /// A stream thread.
 pub(super) struct StreamThread {
     setup: Arc<ThreadSetup>,
-    consumer: Consumer,
+    pub(super) consumer: Consumer,
     /// How its group stands.
     status: Arc<GroupStatus>,
     pub(super) worker: Worker,
@@ -226,7 +226,9 @@ impl StreamThread {
                 self.consumer.enforce_rebalance();
             }
             // Stores of tasks that are to run here go first.
-            idle = is_paused || self.worker.is_restoring() || !self.worker.follow().await?;
+            idle = is_paused
+                || self.worker.is_restoring()
+                || !self.worker.follow(&self.consumer).await?;
             self.worker.answer();
             // Records that came after the pause have been polled by now: nothing of them is processed.
             let rests = self.setup.shared.is_paused() || self.only_tells();

@@ -172,15 +172,17 @@ impl ApplicationTopics {
 
     /// Sub-topologies that have stores with changelogs.
     pub(super) fn stateful(&self) -> BTreeSet<i32> {
-        self.changelogs.keys().copied().collect()
+        let of_inputs = self.input_changelogs.keys();
+        self.changelogs.keys().chain(of_inputs).copied().collect()
     }
 
-    /// The changelogs of a sub-topology's stores.
-    pub(super) fn changelogs_of(&self, subtopology: i32) -> impl Iterator<Item = &String> {
-        self.changelogs
-            .get(&subtopology)
-            .into_iter()
-            .flat_map(BTreeMap::keys)
+    /// The changelogs of a sub-topology's stores, and whether each is an input too.
+    pub(super) fn changelogs_of(&self, subtopology: i32) -> impl Iterator<Item = (&String, bool)> {
+        let changelogs = self.changelogs.get(&subtopology).into_iter().flatten();
+        let of_inputs = self.input_changelogs.get(&subtopology);
+        let of_inputs = of_inputs.into_iter().flatten();
+        let changelogs = changelogs.map(|(topic, _)| (topic, false));
+        changelogs.chain(of_inputs.map(|(topic, _)| (topic, true)))
     }
 
     /// Subscribes to the inputs: by names, or by a pattern, so that topics that are made later come with a rebalance.

@@ -219,7 +219,7 @@ impl Worker {
 
     /// Opens standby tasks that are not open yet, but for those that another thread still has. Then all take what there
     /// is of their changelogs. True when there was something.
-    pub(super) async fn follow(&mut self) -> Result<bool, StreamsError> {
+    pub(super) async fn follow(&mut self, consumer: &Consumer) -> Result<bool, StreamsError> {
         let wanted: Vec<TaskId> = self.told.standby.iter().copied().collect();
         for task in wanted {
             let is_here = self.standbys.contains(task)
@@ -234,7 +234,7 @@ impl Worker {
             }
             opened?;
         }
-        self.standbys.follow().await.map(|count| count > 0)
+        self.standbys.follow(consumer).await.map(|count| count > 0)
     }
 
     /// Opens a standby task that this thread has claimed. False if that is to be tried again.
