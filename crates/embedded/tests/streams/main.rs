@@ -11,6 +11,7 @@ mod metrics;
 mod patterns;
 mod purge;
 mod queries;
+mod restores;
 mod revocation;
 mod robustness;
 mod standby;

@@ -26,6 +26,12 @@ pub trait StateRestoreListener: Send + Sync {
     fn on_restore_end(&self, changelog: &TopicPartition, store: &str, restored_count: u64) {
         let _ = (changelog, store, restored_count);
     }
+
+    /// A store is not restored to the end here: its task goes away, or the thread ends. So many records were put into it
+    /// until then (KIP-869).
+    fn on_restore_suspended(&self, changelog: &TopicPartition, store: &str, restored_count: u64) {
+        let _ = (changelog, store, restored_count);
+    }
 }
 
 /// Why a standby task ends.

@@ -273,11 +273,15 @@ impl Restorer {
     pub(super) fn give_up(&mut self, task_id: TaskId) -> Result<(), StreamsError> {
         let mut noted = Ok(());
         let unsettled_bytes = unsettled_bytes(&self.restoring);
-        let of_task = self.restoring.values();
-        for restoring in of_task.filter(|restoring| restoring.task_id == task_id) {
+        let of_task = self.restoring.iter();
+        for (partition, restoring) in of_task.filter(|(_, one)| one.task_id == task_id) {
             if is_soon_noted(&restoring.store, unsettled_bytes) {
                 noted = noted.and(restoring.note_read());
             }
+            let store = restoring.store.borrow();
+            let count = restoring.restored_count;
+            self.listener
+                .on_restore_suspended(partition, store.name(), count);
         }
         self.restoring
             .retain(|_, restoring| restoring.task_id != task_id);
