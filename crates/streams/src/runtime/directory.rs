@@ -57,6 +57,14 @@ impl StateDirectory {
         ProcessId::keep(&self.path, new).map_err(|error| failed(&self.path, &error))
     }
 
+    /// How many bytes the disk has room for; more than any disk has, if it does not tell.
+    pub(super) fn usable_bytes(&self) -> u64 {
+        let status = rustix::fs::statvfs(&self.path);
+        status.map_or(u64::MAX, |status| {
+            status.f_bavail.saturating_mul(status.f_frsize)
+        })
+    }
+
     /// The directory of a task.
     pub(super) fn of_task(&self, task: TaskId) -> PathBuf {
         self.path.join(task.to_string())

@@ -1,6 +1,7 @@
 //! Restoring: the changelogs of new tasks' stores are read from where the stores stand to where the logs ended, a batch
 //! at a time, so that the thread's other tasks go on and its consumer polls meanwhile.
 
+use super::directory::StateDirectory;
 use super::failure::client_error;
 use super::kept::changelog_of;
 use super::listeners::StateRestoreListener;
@@ -21,8 +22,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What stores of a thread have put off to work on is done before more is read, if it has more bytes of records: these
-/// are on the disk twice.
-const MOST_UNSETTLED_BYTES: u64 = 1 << 30;
+/// are on the disk twice. Each time the tables of a store are made anew, which is most of what a large store costs.
+const MOST_UNSETTLED_BYTES: u64 = 4 << 30;
+/// So much may be put off on any disk; of more, the disk has room for as much again.
+const UNSETTLED_BYTES: u64 = 256 << 20;
 /// What is given up if a thread's stores, when they are closed, have put off more: nobody waits for long.
 const MOST_CLOSED_BYTES: u64 = 64 << 20;
 
@@ -57,6 +60,7 @@ pub(super) struct Restorer {
     /// Tells where changelogs end, whether that is committed or not.
     ends: Consumer,
     restoring: BTreeMap<TopicPartition, Restoring>,
+    directory: Arc<StateDirectory>,
     listener: Arc<dyn StateRestoreListener>,
 }
 
@@ -84,12 +88,14 @@ impl Restorer {
     pub(super) const fn new(
         consumer: Consumer,
         ends: Consumer,
+        directory: Arc<StateDirectory>,
         listener: Arc<dyn StateRestoreListener>,
     ) -> Self {
         Self {
             consumer,
             ends,
             restoring: BTreeMap::new(),
+            directory,
             listener,
         }
     }
@@ -189,7 +195,8 @@ impl Restorer {
         if self.restoring.is_empty() {
             return Ok(());
         }
-        if !settle_first(&mut self.restoring)? {
+        let usable_bytes = || self.directory.usable_bytes();
+        if !settle_first(&mut self.restoring, usable_bytes)? {
             self.read(timeout).await?;
         }
         self.settle_read()?;
@@ -303,8 +310,11 @@ fn unsettled_bytes(restoring: &BTreeMap<TopicPartition, Restoring>) -> u64 {
 
 /// Does a step of what is to be done before more is read. Stores that have begun with what they have put off go on, and
 /// if all have put off too much, each of them does it all and notes how far it is. Whether there was such a step.
-fn settle_first(all: &mut BTreeMap<TopicPartition, Restoring>) -> Result<bool, StreamsError> {
-    let are_full = unsettled_bytes(all) > MOST_UNSETTLED_BYTES;
+fn settle_first(
+    all: &mut BTreeMap<TopicPartition, Restoring>,
+    usable_bytes: impl FnOnce() -> u64,
+) -> Result<bool, StreamsError> {
+    let are_full = is_too_much(unsettled_bytes(all), usable_bytes);
     for restoring in all.values_mut() {
         if !restoring.settles && restoring.unsettled_bytes() > 0 {
             let has_begun = !restoring.store.borrow_mut().settle(u64::MAX)?;
@@ -322,6 +332,12 @@ fn settle_first(all: &mut BTreeMap<TopicPartition, Restoring>) -> Result<bool, S
         restoring.note_read()?;
     }
     Ok(true)
+}
+
+/// Whether as many bytes wait in files as may, on a disk that has room for `usable_bytes` more.
+fn is_too_much(unsettled_bytes: u64, usable_bytes: impl FnOnce() -> u64) -> bool {
+    unsettled_bytes > MOST_UNSETTLED_BYTES
+        || unsettled_bytes > UNSETTLED_BYTES && unsettled_bytes > usable_bytes()
 }
 
 /// Of some stores that which has the least to do.
@@ -565,9 +581,14 @@ mod tests {
         (restoring, store)
     }
 
-    /// Stores with so many MB, which have begun or not: after how many steps more is read, what is left then, and what
-    /// is noted.
-    fn check_first(stores: &[(u64, bool)], steps: usize, left: &[(u64, &[i64])]) {
+    /// Stores with so many MB, which have begun or not, on a disk with so many more: after how many steps more is read,
+    /// what is left then, and what is noted.
+    fn check_first(
+        stores: &[(u64, bool)],
+        usable_megabytes: u64,
+        steps: usize,
+        left: &[(u64, &[i64])],
+    ) {
         let stores = stores
             .iter()
             .map(|(megabytes, has_begun)| restoring(megabytes << 20, *has_begun));
@@ -575,7 +596,7 @@ mod tests {
         let names = (0..).map(|number| TopicPartition::new("t", number));
         let mut all: BTreeMap<TopicPartition, Restoring> = names.zip(restoring).collect();
         let mut count = 0;
-        while settle_first(&mut all).expect("a step") {
+        while settle_first(&mut all, || usable_megabytes << 20).expect("a step") {
             count += 1;
         }
         assert_eq!(count, steps);
@@ -588,13 +609,22 @@ mod tests {
 
     #[test]
     fn too_much_is_worked_on_in_steps_before_more_is_read_and_noted_then() {
-        check_first(&[(700, false), (300, false)], 0, &[(700, &[]), (300, &[])]);
+        let few: [(u64, &[i64]); 2] = [(700, &[]), (300, &[])];
+        check_first(&[(700, false), (300, false)], 1000, 0, &few);
         check_first(
-            &[(700, false), (330, false), (0, false)],
-            44 + 21,
-            &[(0, &[49]), (0, &[49]), (0, &[])],
+            &[(3700, false), (300, false)],
+            8000,
+            0,
+            &[(3700, &[]), few[1]],
         );
-        check_first(&[(64, true), (300, false)], 4, &[(0, &[49]), (300, &[])]);
+        let none: [(u64, &[i64]); 3] = [(0, &[49]), (0, &[49]), (0, &[])];
+        let stores = [(3700, false), (430, false), (0, false)];
+        check_first(&stores, 8000, 232 + 27, &none);
+        let stores = [(700, false), (330, false), (0, false)];
+        check_first(&stores, 1000, 44 + 21, &none);
+        check_first(&[(256, false)], 0, 0, &[(256, &[])]);
+        let begun: [(u64, &[i64]); 2] = [(0, &[49]), (300, &[])];
+        check_first(&[(64, true), (300, false)], 8000, 4, &begun);
     }
 
     #[test]
