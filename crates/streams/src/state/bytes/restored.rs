@@ -19,6 +19,8 @@ use std::sync::Arc;
 
 /// How many bytes of rows are put into the store at a time.
 const TABLE_BYTES: usize = 16 << 20;
+/// How many are read for that at most: they may be of few keys.
+const READ_BYTES: u64 = 64 << 20;
 
 /// Rows that are not in the store.
 #[derive(Debug, Default)]
@@ -156,8 +158,9 @@ impl Merged {
         let hides_none = self.hides_none;
         let rows = &mut self.rows;
         let mut left_bytes = TABLE_BYTES;
+        let unread_bytes = rows.left_bytes().saturating_sub(READ_BYTES);
         let rows = std::iter::from_fn(move || {
-            if left_bytes == 0 {
+            if left_bytes == 0 || rows.left_bytes() < unread_bytes {
                 return None;
             }
             let row = rows.next()?;
@@ -266,6 +269,27 @@ mod tests {
         let newest = family.get(b"18").expect("read");
         assert_eq!(newest.as_deref(), Some(&b"new"[..]));
         assert_eq!(family.get(b"19").expect("read"), None);
+    }
+
+    /// Whoever waits for a step waits no longer for rows that hide others.
+    #[test]
+    fn a_step_ends_though_few_keys_come_of_it() {
+        let (family, _directory) = family();
+        let mut restored = Restored::default();
+        let value = vec![b'v'; 100 << 10];
+        for _ in 0..40 {
+            for number in 0..20_u8 {
+                assert!(restored.rows().push(&[number], Some(&value)));
+            }
+            restored.spill(&family).expect("spilled");
+        }
+        let all_bytes = restored.file_bytes();
+        assert!(!restored.settle(0, &family).expect("a step"));
+        let read_bytes = all_bytes - restored.file_bytes();
+        let of_key_bytes = all_bytes / 20;
+        assert!(read_bytes > READ_BYTES && read_bytes <= READ_BYTES + 2 * of_key_bytes);
+        assert!(restored.settle(0, &family).expect("a step"));
+        assert_eq!(family.approximate_count(), 20);
     }
 
     /// Nobody may note that the rows are there.
