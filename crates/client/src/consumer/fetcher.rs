@@ -366,18 +366,7 @@ impl Fetcher {
                 slot.stage = Stage::Validating { is_asked: false };
             }
         }
-        self.forget_node(id, is_other_topic);
         self.settle(id);
-    }
-
-    /// Takes from its session a partition that is now another topic's, so that it is told anew.
-    fn forget_node(&mut self, id: SlotId, is_other_topic: bool) {
-        let node = self.slot_mut(id).node;
-        if let Some(node) = node.filter(|_| is_other_topic)
-            && let Some(node) = self.nodes.get_mut(&node)
-        {
-            node.session.reset(true);
-        }
     }
 
     /// What went wrong, once. Bytes that were no records are asked for again after that: they may
@@ -630,6 +619,7 @@ impl Slot {
     /// As its node is to know it.
     fn told(&self) -> session::SentPosition {
         session::SentPosition {
+            topic_id: self.topic_id,
             offset: self.next_fetch.offset,
             leader_epoch: self.leader.map_or(LeaderEpoch::NONE, |leader| leader.epoch),
         }

@@ -1,12 +1,14 @@
 //! A fetch session with one node (KIP-227): after the first request only what changed is sent.
 
 use super::SlotId;
-use model::LeaderEpoch;
+use model::{LeaderEpoch, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a node was told of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SentPosition {
+    /// Zero while it is not known.
+    pub(super) topic_id: Uuid,
     pub(super) offset: i64,
     pub(super) leader_epoch: LeaderEpoch,
 }
@@ -66,8 +68,16 @@ impl Session {
         self.wanted.iter().copied()
     }
 
-    /// The next request; `state` is how each wanted partition stands.
+    /// The next request; `state` is how each wanted partition stands. If one is of another topic now, which was made
+    /// anew, the session starts over: the node would go on to answer for the one that is gone, and wait for nothing.
     pub(super) fn plan(&mut self, state: impl Fn(SlotId) -> SentPosition) -> SessionPlan {
+        let is_of_another_topic = |slot: &SlotId| {
+            let told = self.told.get(slot).filter(|_| self.wanted.contains(slot));
+            told.is_some_and(|told| told.topic_id != state(*slot).topic_id)
+        };
+        if self.changed.iter().any(is_of_another_topic) {
+            self.epoch = 0;
+        }
         let mut plan = SessionPlan {
             id: self.id,
             epoch: self.epoch,

@@ -549,3 +549,47 @@ fn a_fetch_waits_for_room_so_that_no_partition_is_left_out_of_a_long_one() {
     let indexes: Vec<i32> = plan.partitions.iter().map(|p| p.name.partition).collect();
     assert_eq!(indexes, [0]);
 }
+
+/// The partition waits after an error when the metadata tells that its topic was made anew.
+#[test]
+fn a_topic_that_was_made_anew_is_asked_for_instead_of_the_one_that_is_gone() {
+    let mut fetcher = Fetcher::new(settings(OffsetReset::None));
+    fetcher.assign(&name(0));
+    let slot = fetcher.slot_of(&name(0)).unwrap();
+    fetcher.handle_committed(slot, Some(Position::at(5)), 0);
+    let (gone, new) = (Uuid::from_u128(7), Uuid::from_u128(8));
+    let leader = Leader {
+        id: BrokerId(1),
+        epoch: LeaderEpoch(0),
+    };
+    let asked = |fetcher: &mut Fetcher, now_ms| match fetcher.poll_request(now_ms) {
+        Some(FetcherRequest::Fetch(plan)) => {
+            let ids = plan.partitions.iter().map(|planned| planned.topic_id);
+            (plan.session_epoch, ids.collect::<Vec<_>>())
+        }
+        _ => panic!("a fetch"),
+    };
+    let answer = |error| FetchAnswer {
+        error: ErrorCode::None,
+        session_id: 3,
+        partitions: vec![FetchedPartition {
+            topic: String::new(),
+            topic_id: gone,
+            partition: 0,
+            error,
+            high_watermark: 5,
+            last_stable_offset: 5,
+            log_start_offset: 0,
+            leader: None,
+            preferred_read_replica: None,
+            scanned: Scanned::default(),
+        }],
+    };
+    fetcher.handle_leader(&name(0), gone, Some(leader));
+    assert_eq!(asked(&mut fetcher, 0), (0, vec![gone]));
+    fetcher.handle_fetch(BrokerId(1), answer(ErrorCode::None), 0);
+    assert_eq!(asked(&mut fetcher, 0), (1, Vec::new()));
+    fetcher.handle_fetch(BrokerId(1), answer(ErrorCode::UnknownTopicId), 0);
+    fetcher.handle_leader(&name(0), new, Some(leader));
+    assert_eq!(asked(&mut fetcher, 100), (0, vec![new]));
+}
