@@ -60,6 +60,7 @@ pub use codec::{
     AggregationWithHeaders, Plain, Timestamped, ValueTimestampHeaders, View, WithHeaders,
 };
 pub(crate) use format::borrow;
+pub(crate) use key_hash::seed_key_hash;
 pub use key_value::{KeyValueStore, TimestampedKeyValueStore, TimestampedKeyValueStoreWithHeaders};
 pub use layers::CacheBudget;
 pub(crate) use layers::{Operation, StoreMeter, Timed};

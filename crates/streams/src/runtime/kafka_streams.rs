@@ -20,7 +20,7 @@ use super::shared::Shared;
 use super::topics::ApplicationTopics;
 use super::{GroupProtocol, StreamsConfig};
 use crate::error::StreamsError;
-use crate::state::SharedRows;
+use crate::state::{SharedRows, seed_key_hash};
 use crate::topology::Topology;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -168,6 +168,10 @@ impl KafkaStreams {
         topics: Arc<ApplicationTopics>,
         directory: StateDirectory,
     ) -> Result<Started, StreamsError> {
+        let mut seed = [0; 8];
+        getrandom::fill(&mut seed)
+            .map_err(|error| StreamsError::Other(format!("no random seed: {error}")))?;
+        seed_key_hash(u64::from_ne_bytes(seed));
         let process_id = directory.process_id()?;
         let client_id: Arc<str> = Arc::from(self.config.client_id(process_id));
         let parts = Parts {

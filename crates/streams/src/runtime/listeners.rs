@@ -27,8 +27,8 @@ pub trait StateRestoreListener: Send + Sync {
         let _ = (changelog, store, restored_count);
     }
 
-    /// A store is not restored to the end here: its task goes away, or the thread ends. So many records were put into it
-    /// until then (KIP-869).
+    /// A store is not restored to the end here: its task goes away, or the thread ends. So many records were put into
+    /// it until then (KIP-869).
     fn on_restore_suspended(&self, changelog: &TopicPartition, store: &str, restored_count: u64) {
         let _ = (changelog, store, restored_count);
     }
