@@ -2,7 +2,7 @@
 //! changelog, and waits in files.
 
 use crate::harness::{Error, IN_TIME};
-use crate::world::{EXACTLY_ONCE, World, until};
+use crate::world::{EXACTLY_ONCE, World, await_state, until};
 use riverrun_client::TopicPartition;
 use riverrun_client::admin::NewTopic;
 use riverrun_client::producer::ProducerRecord;
@@ -357,5 +357,31 @@ fn a_standby_that_takes_over_with_rows_in_files_has_all() -> Result<(), Error> {
         check_all(&standby, 1, &names)?;
         standby.close()?;
     }
+    Ok(())
+}
+
+/// Its store has rows of the one that is gone.
+#[test]
+fn a_changelog_that_is_made_anew_while_it_is_read_ends_the_instance() -> Result<(), Error> {
+    let (world, _) = world(1, 600, 20_000)?;
+    let state = trials::directory();
+    let keeper = Keeper::after(450);
+    let config = config(&world, ProcessingGuarantee::AtLeastOnce, state.path())?;
+    let streams = started(config, &keeper.gate)?;
+    keeper.is_reached.recv_timeout(IN_TIME)?;
+    let deleted = world
+        .admin
+        .call(async |admin| admin.delete_topics(&[CHANGELOG]).await)?;
+    deleted
+        .into_values()
+        .try_for_each(|deleted| deleted.map(|_| ()))?;
+    until("it is made anew", || {
+        let anew = NewTopic::new(CHANGELOG).partitions(1);
+        Ok(world.create(anew).is_ok())
+    })?;
+    keeper.goes_on.send(())?;
+    await_state(&streams, State::Error)?;
+    let error = streams.close().expect_err("it has failed").to_string();
+    assert!(error.contains("which ends at 0"), "{error}");
     Ok(())
 }
