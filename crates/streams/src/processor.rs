@@ -7,6 +7,7 @@
 //! ```
 
 mod api;
+mod collector;
 mod context;
 mod default_timestamp_extractor;
 mod fixed_key;
@@ -20,10 +21,12 @@ mod upgrade_from;
 
 pub use api::{Processor, ProcessorContext, StoreHandle};
 pub(crate) use api::{ProcessorNode, TypedProcessorNode};
-pub use context::{Collector, EmitIntervals, TaskContext, TaskMetrics};
+pub use collector::Collector;
+pub use context::{EmitIntervals, TaskContext, TaskMetrics};
 pub use default_timestamp_extractor::DefaultTimestampExtractor;
 pub(crate) use fixed_key::FixedKey;
 pub use fixed_key::{FixedKeyProcessor, FixedKeyProcessorContext, FixedKeyRecord};
+pub(crate) use handlers::may_pass;
 pub use handlers::{
     DeadLetterTopic, DeserializationHandler, ErrorContext, HandlerResponse, Handlers,
     LogAndContinue, LogAndFail, ProcessingHandler, ProductionHandler, ProductionResponse,

@@ -29,7 +29,7 @@ pub(crate) use input::Input;
 use next_inputs::NextInputs;
 use regex_lite::Regex;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -414,6 +414,18 @@ impl Task {
     /// Whether a node has asked for a commit.
     pub const fn is_commit_requested(&self) -> bool {
         self.context.commit_requested
+    }
+
+    /// The topics of which it is to be known how many partitions they have before `drain_produced`.
+    pub(crate) fn undecided_topics(&self) -> BTreeSet<Arc<str>> {
+        self.context.collector.undecided_topics()
+    }
+
+    /// Chooses partitions of what the task writes to these topics.
+    pub(crate) fn decide_partitions(&mut self, count_of: impl Fn(&Arc<str>) -> i32) {
+        for _ in 0..self.context.collector.decide(count_of) {
+            self.context.drop_record();
+        }
     }
 
     /// Takes what the task writes, oldest first.

@@ -332,6 +332,7 @@ impl Driven {
     /// Commits, and takes what was written: what the topology itself reads waits to be processed.
     fn commit(&mut self) -> Result<(), StreamsError> {
         self.task.prepare_commit()?;
+        self.task.decide_partitions(|_| 1);
         let produced: Vec<ProducedRecord> = self.task.drain_produced().collect();
         for record in produced {
             let read = self.is_read(&record.topic);

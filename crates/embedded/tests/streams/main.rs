@@ -8,6 +8,7 @@ mod harness;
 mod lifecycle;
 mod locations;
 mod metrics;
+mod partitioners;
 mod patterns;
 mod purge;
 mod queries;

@@ -117,3 +117,41 @@ fn the_default_handler_ends_the_instance_and_tells_where() -> Result<(), Error> 
     }
     Ok(())
 }
+
+/// Whether handlers go on or fail, the record that they were asked about is in the dead-letter topic: once the instance
+/// has ended, nobody asks again.
+#[test]
+fn handlers_that_fail_leave_dead_letters() -> Result<(), Error> {
+    let broker = TestBroker::start()?;
+    create_topic(&broker, "dead-letters", 1)?;
+    let unreadable = StreamsBuilder::new();
+    unreadable.stream::<String, i64>("unreadable").to("out");
+    let unprocessed = StreamsBuilder::new();
+    let words = unprocessed.stream::<String, String>("unprocessed");
+    words.try_for_each(|_, _| Err("none does"));
+    for (topic, builder, count) in [
+        ("unreadable", unreadable, 1),
+        ("unprocessed", unprocessed, 2),
+    ] {
+        create_topic(&broker, topic, 1)?;
+        let state = trials::directory();
+        let mut config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
+        config.application_id = format!("app-{topic}");
+        let letters = DeadLetterTopic(Some(Arc::from("dead-letters")));
+        config.handlers = Handlers::log_and_fail(letters);
+        let streams = KafkaStreams::new(builder.build()?, config);
+        streams.start()?;
+        write(&broker, topic, &[("1", topic)])?;
+        await_state(&streams, State::Error)?;
+        let error = streams.close().expect_err("it has failed").to_string();
+        let place = format!("topic `{topic}`, partition 0, offset 0");
+        assert!(error.contains(&place), "{error}");
+        assert_eq!(
+            read_values(&broker, "dead-letters", count)?
+                .pop()
+                .as_deref(),
+            Some(topic)
+        );
+    }
+    Ok(())
+}

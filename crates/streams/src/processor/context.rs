@@ -1,7 +1,7 @@
 //! What the nodes and stores of a task share while a record passes through.
 
 use super::{
-    DefaultTimestampExtractor, ErrorContext, HandlerResponse, Handlers, ProducedRecord, Schedules,
+    Collector, DefaultTimestampExtractor, ErrorContext, HandlerResponse, Handlers, Schedules,
     TaskId, UpgradeFrom,
 };
 use crate::error::{BoxError, Failure, FailureKind, Place, StreamsError};
@@ -12,40 +12,6 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-
-/// What a task writes, in order, until who drives the task takes it.
-#[derive(Debug, Default)]
-pub struct Collector {
-    records: Vec<ProducedRecord>,
-}
-
-impl Collector {
-    /// Adds a record.
-    pub fn push(&mut self, record: ProducedRecord) {
-        self.records.push(record);
-    }
-
-    /// Takes all, oldest first.
-    pub fn drain(&mut self) -> std::vec::Drain<'_, ProducedRecord> {
-        self.records.drain(..)
-    }
-
-    /// Gives the room back that many records have needed.
-    pub(crate) fn shrink(&mut self) {
-        const KEPT: usize = 1024;
-        self.records.shrink_to(KEPT);
-    }
-
-    /// How many wait to be taken.
-    pub fn len(&self) -> usize {
-        self.records.len()
-    }
-
-    /// Whether none waits.
-    pub fn is_empty(&self) -> bool {
-        self.records.is_empty()
-    }
-}
 
 /// What a task counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -111,7 +77,7 @@ pub struct TaskContext {
     pub collector: Collector,
     /// What the task counts.
     pub metrics: TaskMetrics,
-    /// How many partitions the topics have that custom partitioners write to.
+    /// How many partitions topics have that custom partitioners write to, as far as that is known while they do.
     pub partition_counts: BTreeMap<Arc<str>, i32>,
     /// How often operators look for results that time has made final.
     pub emit_intervals: EmitIntervals,

@@ -156,7 +156,7 @@ fn causes(error: &(dyn Error + 'static)) -> String {
 }
 
 /// Whether a record that could not be written may be written later. A topic that is not there is told instead.
-fn may_pass(error: &(dyn Error + 'static)) -> bool {
+pub(crate) fn may_pass(error: &(dyn Error + 'static)) -> bool {
     let error = error.downcast_ref::<riverrun_client::Error>();
     error.is_some_and(|error| {
         error.is_retriable()

@@ -5,8 +5,9 @@ use super::note::Sources;
 use crate::error::{Place, StreamsError};
 use crate::processor::{
     ErrorContext, HandlerResponse, Handlers, Origin, Partitioning, ProducedRecord,
-    ProductionResponse, TaskId,
+    ProductionResponse, TaskId, may_pass,
 };
+use crate::task::Task;
 use parking_lot::Mutex;
 use riverrun_client::consumer::{GroupMetadata, Offsets};
 use riverrun_client::producer::{
@@ -154,15 +155,33 @@ impl Output {
         Ok(())
     }
 
+    /// Sends what a task writes, as `send` does.
+    pub(super) async fn send_all(
+        &mut self,
+        task_id: TaskId,
+        task: &mut Task,
+    ) -> Result<(), StreamsError> {
+        for topic in task.undecided_topics() {
+            self.partition_count(&topic).await?;
+        }
+        let counts = &self.partition_counts;
+        task.decide_partitions(|topic| {
+            let count = counts.get(topic).copied().unwrap_or(1);
+            i32::try_from(count).unwrap_or(i32::MAX)
+        });
+        for record in task.drain_produced() {
+            self.send(task_id, record).await?;
+        }
+        Ok(())
+    }
+
+    /// How many partitions a topic has, which is asked for once between two commits.
     async fn partition_count(&mut self, topic: &Arc<str>) -> Result<usize, StreamsError> {
         if let Some(count) = self.partition_counts.get(topic) {
             return Ok(*count);
         }
-        let partitions = self
-            .producer
-            .partitions_for(topic)
-            .await
-            .map_err(client_error)?;
+        let partitions = self.producer.partitions_for(topic).await;
+        let partitions = partitions.map_err(|error| uncounted(topic, error))?;
         let count = partitions.len().max(1);
         self.partition_counts.insert(Arc::clone(topic), count);
         Ok(count)
@@ -173,6 +192,7 @@ impl Output {
     /// # Errors
     /// It takes too long, or a record is missing and nobody knows which.
     pub(super) async fn flush(&mut self) -> Result<(), StreamsError> {
+        self.partition_counts.clear();
         let flushed = self.producer.flush();
         if !self.is_transactional {
             flushed.await;
@@ -341,6 +361,15 @@ fn cannot_write(topic: &Arc<str>, error: StreamsError) -> StreamsError {
             StreamsError::Other(format!("cannot write to topic `{topic}`: {error}"))
         }
         error => error,
+    }
+}
+
+/// Nobody knows which partition a record of `topic` goes to. Brokers that do not answer may do so when what was not
+/// committed is processed again.
+fn uncounted(topic: &Arc<str>, error: Error) -> StreamsError {
+    match may_pass(&error) {
+        true => StreamsError::TaskCorrupted(format!("cannot write to topic `{topic}`: {error}")),
+        false => cannot_write(topic, client_error(error)),
     }
 }
 

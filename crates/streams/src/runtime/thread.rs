@@ -133,6 +133,8 @@ impl StreamThread {
                 }
                 Err(error) => {
                     fail(error);
+                    // Nobody else may ever come to the record that they tell of.
+                    Box::pin(thread.worker.send_dead_letters(CLOSES_WITHIN)).await;
                     false
                 }
             };

@@ -122,10 +122,6 @@ impl<K: Data, V: Data> Sink<K, V> {
             Ok(value) => value,
             Err(error) => return context.handle_serialization_error(&topic, error),
         };
-        let chosen = self.produced.partitioner.as_ref().and_then(|partitioner| {
-            let count = context.partition_counts.get(&topic).copied().unwrap_or(1);
-            partitioner(&topic, &record.key, &record.value, count)
-        });
         let produced = ProducedRecord {
             partitioning: self.partitioning(key.as_ref()),
             topic,
@@ -136,19 +132,21 @@ impl<K: Data, V: Data> Sink<K, V> {
             origin: Origin::Node(Arc::clone(context.node())),
             cause: context.record.clone(),
         };
-        match chosen {
-            None => context.collector.push(produced),
-            Some(partitions) => {
-                if partitions.is_empty() {
-                    context.drop_record();
-                }
-                for partition in partitions {
-                    context.collector.push(ProducedRecord {
-                        partitioning: Partitioning::Exact(partition),
-                        ..produced.clone()
-                    });
-                }
-            }
+        let Some(partitioner) = &self.produced.partitioner else {
+            context.collector.push(produced);
+            return Ok(());
+        };
+        let topic = Arc::clone(&produced.topic);
+        let (key, value) = (record.key, record.value);
+        let Some(count) = context.partition_counts.get(&topic).copied() else {
+            let partitioner = Arc::clone(partitioner);
+            let choice = move |count| partitioner(&topic, &key, &value, count);
+            context.collector.push_undecided(produced, choice);
+            return Ok(());
+        };
+        let chosen = partitioner(&topic, &key, &value, count);
+        if !context.collector.push_to(produced, chosen) {
+            context.drop_record();
         }
         Ok(())
     }

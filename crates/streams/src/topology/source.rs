@@ -1,6 +1,6 @@
 //! Sources: nodes that read records of topics.
 
-use crate::error::{Failure, StreamsError};
+use crate::error::{Failure, Place, StreamsError};
 use crate::headers::Headers;
 use crate::processor::{DefaultTimestampExtractor, Outputs, TaskContext};
 use crate::record::{Data, Record, RecordContext};
@@ -43,7 +43,8 @@ pub enum TimestampExtractor<K, V> {
     FailOnInvalidTimestamp,
     /// The record's own; a record with a negative one is dropped.
     LogAndSkipOnInvalidTimestamp,
-    /// The record's own; the largest of the partition so far instead of a negative one.
+    /// The record's own; the largest of the partition so far instead of a negative one, which ends the task if there is
+    /// no other before it.
     UsePartitionTimeOnInvalidTimestamp,
     /// The clock's when the record is read.
     WallclockTimestampExtractor,
@@ -245,18 +246,48 @@ impl<K: Data, V: Data> TypedSource<K, V> {
         let own_extractor = self.consumed.timestamp_extractor.as_ref();
         let timestamp_ms = match own_extractor.unwrap_or(&default) {
             TimestampExtractor::FailOnInvalidTimestamp if own < 0 => {
-                return Err(StreamsError::InvalidTimestamp {
-                    place: context.place(),
-                    timestamp_ms: own,
-                });
+                return Err(self.invalid_timestamp(context, own));
             }
-            TimestampExtractor::UsePartitionTimeOnInvalidTimestamp if own < 0 => partition_time_ms,
+            TimestampExtractor::UsePartitionTimeOnInvalidTimestamp if own < 0 => {
+                // Nobody has asked for records to be dropped.
+                if partition_time_ms < 0 {
+                    return Err(self.invalid_timestamp(context, own));
+                }
+                partition_time_ms
+            }
             TimestampExtractor::WallclockTimestampExtractor => context.wall_clock_ms,
             TimestampExtractor::Custom(function) => function(record, partition_time_ms),
             _ => own,
         };
-        Ok((timestamp_ms >= 0).then_some(timestamp_ms))
+        if timestamp_ms < 0 {
+            log_dropped(&self.name, &context.record, timestamp_ms);
+            return Ok(None);
+        }
+        Ok(Some(timestamp_ms))
     }
+
+    fn invalid_timestamp(&self, context: &TaskContext, timestamp_ms: i64) -> StreamsError {
+        let place = Place {
+            node: Arc::clone(&self.name),
+            ..context.place()
+        };
+        StreamsError::InvalidTimestamp {
+            place,
+            timestamp_ms,
+        }
+    }
+}
+
+/// Says that a record is dropped for its timestamp.
+fn log_dropped(source: &str, record: &RecordContext, timestamp_ms: i64) {
+    tracing::warn!(
+        node = source,
+        topic = &*record.topic,
+        partition = record.partition,
+        offset = record.offset,
+        timestamp_ms,
+        "a record has a negative timestamp; the application goes on without it"
+    );
 }
 
 impl<K: Data, V: Data> SourceQueue for TypedSource<K, V> {

@@ -170,3 +170,50 @@ fn sources_have_the_default_timestamp_extractor() -> Result<(), Error> {
     assert_eq!(times, [("usual", 1000), ("own", 7)]);
     Ok(())
 }
+
+/// Sends records of these times; what is written, and why the source fails, if it does.
+fn times_of(
+    extractor: TimestampExtractor<String, String>,
+    timestamps_ms: &[i64],
+) -> Result<(Vec<i64>, Option<String>), Error> {
+    let builder = StreamsBuilder::new();
+    let read = Consumed::default().with_timestamp_extractor(extractor);
+    builder
+        .stream_with::<String, String>(&["in"], read.named("read"))
+        .to("out");
+    let driver = TopologyTestDriver::new(&builder.build()?)?;
+    let input = driver.input_topic::<String, String>("in");
+    let mut times = timestamps_ms.iter();
+    let failed = times.find_map(|time_ms| {
+        let piped = input.pipe("key".to_owned(), "value".to_owned(), *time_ms);
+        piped.err().map(|error| error.to_string())
+    });
+    let written = driver
+        .output_topic::<String, String>("out")
+        .read_records()?;
+    Ok((written.iter().map(|one| one.timestamp_ms).collect(), failed))
+}
+
+/// Only `LogAndSkipOnInvalidTimestamp` and functions drop records.
+#[test]
+fn negative_timestamps_are_dropped_by_none_but_who_says_so() -> Result<(), Error> {
+    let refused = |timestamp_ms, offset| {
+        Some(format!(
+            "a record has timestamp {timestamp_ms}, which is negative (node `read`, topic `in`, partition 0, offset \
+             {offset}); choose another timestamp extractor, such as `LogAndSkipOnInvalidTimestamp`"
+        ))
+    };
+    let extractor = || TimestampExtractor::FailOnInvalidTimestamp;
+    assert_eq!(
+        times_of(extractor(), &[7, -1, 9])?,
+        (vec![7], refused(-1, 1))
+    );
+    let extractor = || TimestampExtractor::LogAndSkipOnInvalidTimestamp;
+    assert_eq!(times_of(extractor(), &[-3, 7, -1, 9])?, (vec![7, 9], None));
+    let extractor = || TimestampExtractor::UsePartitionTimeOnInvalidTimestamp;
+    assert_eq!(times_of(extractor(), &[7, -1, 9])?, (vec![7, 7, 9], None));
+    assert_eq!(times_of(extractor(), &[-2, 7])?, (vec![], refused(-2, 0)));
+    let extractor = || TimestampExtractor::Custom(Arc::new(|one, _| one.timestamp_ms - 8));
+    assert_eq!(times_of(extractor(), &[7, 9])?, (vec![1], None));
+    Ok(())
+}

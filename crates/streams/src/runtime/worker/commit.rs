@@ -6,11 +6,12 @@ use super::super::output::ask_about;
 use super::super::records::committed;
 use super::Worker;
 use crate::error::StreamsError;
+use crate::processor::Origin;
 use crate::task::Task;
 use riverrun_client::consumer::Offsets;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 impl Worker {
     /// Whether a processor has asked for a commit.
@@ -28,9 +29,7 @@ impl Worker {
                 offsets.insert(partition, offset);
             }
             // What the caches of one task hold is sent before those of the next are flushed: it takes much memory.
-            for record in task.drain_produced() {
-                self.output.send(*task_id, record).await?;
-            }
+            self.output.send_all(*task_id, task).await?;
             task.context().collector.shrink();
         }
         self.output.flush().await?;
@@ -113,11 +112,44 @@ impl Worker {
 
     pub(super) async fn send(&mut self) -> Result<(), StreamsError> {
         for (task_id, task) in &mut self.tasks {
-            for record in task.drain_produced() {
-                self.output.send(*task_id, record).await?;
-            }
+            self.output.send_all(*task_id, task).await?;
         }
         Ok(())
+    }
+
+    /// The thread fails: the dead letters that handlers have made until then are written all the same, within `timeout`.
+    /// A transaction is given up with them.
+    pub(in crate::runtime) async fn send_dead_letters(&mut self, timeout: Duration) {
+        if self.output.is_transactional() {
+            return;
+        }
+        let mut letters = Vec::new();
+        for (task_id, task) in &mut self.tasks {
+            let produced = task.drain_produced();
+            let of_task = produced.filter(|record| record.origin == Origin::DeadLetter);
+            letters.extend(of_task.map(|letter| (*task_id, letter)));
+        }
+        if letters.is_empty() {
+            return;
+        }
+        let output = &mut self.output;
+        let sending = async {
+            for (task_id, letter) in letters {
+                output.send(task_id, letter).await?;
+            }
+            output.flush().await
+        };
+        match tokio::time::timeout(timeout, sending).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(%error, "dead letters could not be written"),
+            Err(_) => tracing::error!("dead letters could not be written in time"),
+        }
+        for unsent in self.output.take_unsent() {
+            if unsent.record.origin == Origin::DeadLetter {
+                let (topic, error) = (&*unsent.record.topic, unsent.error);
+                tracing::error!(topic, %error, "a dead letter could not be written");
+            }
+        }
     }
 
     /// Asks the production handler about the records that could not be written. True if it has dead letters, which are
