@@ -1,15 +1,18 @@
 //! Records that a broker refuses: the production handler decides, and dead letters tell of them.
 
 use crate::harness::{
-    Error, TestBroker, await_state, config, create_topic, create_topic_with, read_values, write,
+    Error, IN_TIME, TestBroker, await_state, config, create_topic, create_topic_with, read_values,
+    write,
 };
+use crate::world::{World, until};
+use riverrun_client::admin::NewTopic;
 use riverrun_streams::dsl::StreamsBuilder;
 use riverrun_streams::processor::{
     DeadLetterTopic, ErrorContext, HandlerResponse, Handlers, ProducedRecord, ProductionHandler,
     ProductionResponse,
 };
 use riverrun_streams::runtime::{KafkaStreams, ProcessingGuarantee, State};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 
 /// Remembers what it is asked, and goes on with a dead letter.
 #[derive(Clone, Default)]
@@ -153,5 +156,39 @@ fn handlers_that_fail_leave_dead_letters() -> Result<(), Error> {
             Some(topic)
         );
     }
+    Ok(())
+}
+
+/// What is processed again is told to who closes the instance, though the thread was about to begin again.
+#[test]
+fn who_closes_hears_of_what_could_not_be_written() -> Result<(), Error> {
+    let world = World::start(1)?;
+    world.create(NewTopic::new("out"))?;
+    let (processed, told) = mpsc::channel();
+    let builder = StreamsBuilder::new();
+    builder
+        .stream::<String, String>("words")
+        .peek(move |_, word| drop(processed.send(word.clone())))
+        .to("out");
+    let state = trials::directory();
+    let mut config = world.config(state.path())?;
+    let timeouts = ["delivery.timeout.ms", "request.timeout.ms"];
+    let timeouts = timeouts.map(|key| (key.to_owned(), "3000".to_owned()));
+    config.overrides.producer.extend(timeouts);
+    let streams = world.start_streams(builder.build()?, config)?;
+    world.write("words", 0, "key", b"first")?;
+    until("it is written", || Ok(world.end("out", 0)? == 1))?;
+    let deleted = world
+        .admin
+        .call(async |admin| admin.delete_topics(&["out"]).await)?;
+    deleted.into_values().collect::<Result<(), _>>()?;
+    world.write("words", 0, "key", b"second")?;
+    while told.recv_timeout(IN_TIME)? != "second" {}
+    let error = streams
+        .close()
+        .expect_err("it is not committed")
+        .to_string();
+    assert!(error.contains("cannot write to topic `out`"), "{error}");
+    assert_eq!(world.committed("words", 0)?, Some(1));
     Ok(())
 }

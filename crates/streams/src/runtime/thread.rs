@@ -119,25 +119,24 @@ impl StreamThread {
             };
             let lived = Box::pin(caught(thread.process_until_shutdown())).await;
             let in_order = lived.is_ok();
-            let begins_again = match lived {
-                Ok(()) => false,
+            let mut given_up = Ok(());
+            let mut begins_again = false;
+            match lived {
+                Ok(()) => {}
                 Err(error @ (StreamsError::TaskMigrated(_) | StreamsError::TaskCorrupted(_))) => {
-                    let begins_again = !setup.is_ending();
-                    match begins_again {
-                        true => {
-                            tracing::warn!(%error, "what was not committed is given up, and the thread starts again")
-                        }
-                        false => tracing::warn!(%error, "what was not committed is given up"),
+                    begins_again = !setup.is_ending();
+                    if begins_again {
+                        tracing::warn!(%error, "what was not committed is given up, and the thread starts again");
+                    } else {
+                        given_up = Err(error);
                     }
-                    begins_again
                 }
                 Err(error) => {
                     fail(error);
                     // Nobody else may ever come to the record that they tell of.
                     Box::pin(thread.worker.send_dead_letters(CLOSES_WITHIN)).await;
-                    false
                 }
-            };
+            }
             let closed = Box::pin(thread.close(in_order)).await;
             if begins_again {
                 setup
@@ -145,7 +144,7 @@ impl StreamThread {
                     .stand(setup.index, ThreadState::PartitionsRevoked);
                 continue;
             }
-            return note_unclosed(&setup, closed);
+            return note_unclosed(&setup, given_up.and(closed));
         }
     }
 

@@ -72,10 +72,12 @@ impl TaskDatabase {
                 .max_journaling_size(JOURNAL_BYTES)
                 .open()
         });
+        let damaged = |reason: String| {
+            StoreFault::Damaged(format!("{reason} (remove `{}`)", directory.display()))
+        };
         let database = database.map_err(|fault| match fault {
-            StoreFault::Damaged(reason) => {
-                StoreFault::Damaged(format!("{reason} (remove `{}`)", directory.display()))
-            }
+            StoreFault::Damaged(reason) => damaged(reason),
+            StoreFault::Disk(error) if is_of_files(&error) => damaged(error.to_string()),
             fault => fault,
         })?;
         Ok(Self {
@@ -182,6 +184,19 @@ impl TaskDatabase {
     pub(crate) fn synced(&self) -> Vec<u8> {
         self.synced.lock().clone()
     }
+}
+
+/// Whether the disk works, and has other files than a database leaves: one is missing, empty or too short.
+fn is_of_files(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(
+        error.kind(),
+        Kind::NotFound
+            | Kind::AlreadyExists
+            | Kind::InvalidInput
+            | Kind::InvalidData
+            | Kind::UnexpectedEof
+    )
 }
 
 fn options() -> KeyspaceCreateOptions {

@@ -8,7 +8,8 @@ use crate::serde::{DefaultSerde as _, Window, Windowed};
 use crate::state::bytes::TaskDatabase;
 use crate::state::{
     CacheBudget, ChangelogRecord, DslStoreFormat, KeyValueStore, KeyValueStoreBuilder,
-    SessionStore, SessionSupplier, StateStore, StoreBuilder as _, StoreType, Stores, TaskStorage,
+    SessionStore, SessionSupplier, StateStore, StoreBuilder as _, StoreFault, StoreType, Stores,
+    TaskStorage,
 };
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -215,6 +216,34 @@ proptest! {
         // What the damage is decides; that this comes to an end is what counts.
         let _ = open(copy.path());
     }
+}
+
+/// As a loss of power leaves files that were not on the disk. Without the journal nobody can tell what it had.
+#[test]
+fn a_file_that_is_gone_or_empty_is_known_as_damage() {
+    let world = tables();
+    let is_journal = |path: &PathBuf| path.extension().is_some_and(|end| end == "jnl");
+    let mut found_count = 0;
+    for (index, path) in files(world.directory()).iter().enumerate() {
+        if is_journal(path) {
+            continue;
+        }
+        let damages: [fn(&Path) -> std::io::Result<()>; 2] = [
+            |path| std::fs::remove_file(path),
+            |path| File::create(path).map(|_| ()),
+        ];
+        for damage in damages {
+            let copy = copy_of(world.directory());
+            damage(&files(copy.path())[index]).expect("damaged");
+            // Or nothing needs the file.
+            if let Err(error) = open(copy.path()) {
+                let is_known = error.store_fault().is_some_and(StoreFault::is_of_files);
+                assert!(is_known, "{}: {error}", path.display());
+                found_count += 1;
+            }
+        }
+    }
+    assert!(found_count > 5, "{found_count} damages were found");
 }
 
 /// Rows enough for tables of their own. Some are overwritten, some deleted, and the store is written between.
