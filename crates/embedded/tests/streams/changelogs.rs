@@ -34,18 +34,20 @@ fn damaged_stores_are_restored() -> Result<(), Error> {
     Ok(())
 }
 
+/// Counts the words of each second.
+fn windows() -> Result<Topology, Error> {
+    let builder = StreamsBuilder::new();
+    builder
+        .stream::<String, String>("words")
+        .group_by_key()
+        .windowed_by(TimeWindows::of_size_with_no_grace(1_000))
+        .count_with(Materialized::named("counts"));
+    Ok(builder.build()?)
+}
+
 #[test]
 fn a_changelog_with_a_damaged_record_tells_where() -> Result<(), Error> {
     let world = World::start(1)?;
-    let windows = || {
-        let builder = StreamsBuilder::new();
-        builder
-            .stream::<String, String>("words")
-            .group_by_key()
-            .windowed_by(TimeWindows::of_size_with_no_grace(1_000))
-            .count_with(Materialized::named("counts"));
-        builder.build()
-    };
     let (one, two) = (trials::directory(), trials::directory());
     let mut config = world.config(one.path())?;
     world.start_streams(windows()?, config.clone())?.close()?;
@@ -58,6 +60,37 @@ fn a_changelog_with_a_damaged_record_tells_where() -> Result<(), Error> {
         "state store `counts` cannot be restored (topic `{CHANGELOG}`, partition 0, offset {offset})"
     );
     assert!(error.to_string().starts_with(&expected), "{error}");
+    Ok(())
+}
+
+#[test]
+fn a_standby_tells_where_its_changelog_is_damaged() -> Result<(), Error> {
+    let world = World::start(1)?;
+    let directories = [trials::directory(), trials::directory()];
+    let start = |directory: &Path| {
+        let mut config = world.config(directory)?;
+        config.num_standby_replicas = 1;
+        config.heartbeat_interval_ms = 100;
+        world.start_streams(windows()?, config)
+    };
+    let active = start(directories[0].path())?;
+    await_state(&active, State::Running)?;
+    let standby = start(directories[1].path())?;
+    let stands_by = || {
+        let threads = standby.metadata_for_local_threads();
+        threads
+            .iter()
+            .any(|thread| !thread.standby_tasks.is_empty())
+    };
+    until("it stands by", || Ok(stands_by()))?;
+    let offset = world.write(CHANGELOG, 0, "short", b"")?;
+    await_state(&standby, State::Error)?;
+    let error = standby.close().expect_err("the key has no time");
+    let expected = format!(
+        "state store `counts` cannot be restored (topic `{CHANGELOG}`, partition 0, offset {offset})"
+    );
+    assert!(error.to_string().starts_with(&expected), "{error}");
+    active.close()?;
     Ok(())
 }
 

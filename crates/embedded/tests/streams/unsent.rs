@@ -159,10 +159,76 @@ fn handlers_that_fail_leave_dead_letters() -> Result<(), Error> {
     Ok(())
 }
 
+/// A broker that makes no topic because somebody writes to it.
+fn without_new_topics() -> Result<TestBroker, Error> {
+    TestBroker::start_with(|broker| broker.set("auto.create.topics.enable", "false"))
+}
+
+/// A transaction has all or nothing. It would be begun again and again for a record that is always refused.
+#[test]
+fn exactly_once_does_not_go_on_without_a_record() -> Result<(), Error> {
+    let broker = without_new_topics()?;
+    create_topic(&broker, "words", 1)?;
+    create_topic_with(&broker, "loud", 1, &[("max.message.bytes", "200")])?;
+    write(
+        &broker,
+        "words",
+        &[("1", "a"), ("2", &"be".repeat(500)), ("3", "c")],
+    )?;
+    for (topic, offset) in [("loud", 1), ("nowhere", 0)] {
+        let builder = StreamsBuilder::new();
+        builder.stream::<String, String>("words").to(topic);
+        let state = trials::directory();
+        let mut config = config(&broker, ProcessingGuarantee::ExactlyOnceV2, state.path())?;
+        config.application_id = format!("app-{topic}");
+        config.handlers = Handlers::log_and_continue(DeadLetterTopic(None));
+        let max_block = ("max.block.ms".to_owned(), "500".to_owned());
+        config.overrides.producer.extend([max_block]);
+        let streams = KafkaStreams::new(builder.build()?, config);
+        streams.start()?;
+        await_state(&streams, State::Error)?;
+        let error = streams.close().expect_err("it is refused").to_string();
+        let place = format!("topic `words`, partition 0, offset {offset})");
+        let expected =
+            format!("cannot write to topic `{topic}` (node `KSTREAM-SINK-0000000001`, {place}: ");
+        assert!(error.starts_with(&expected), "{error}");
+        assert!(
+            error.ends_with("; exactly-once cannot go on without it"),
+            "{error}"
+        );
+    }
+    Ok(())
+}
+
+/// Each record would be waited for as long as the first one.
+#[test]
+fn a_topic_that_is_missing_is_waited_for_once() -> Result<(), Error> {
+    let broker = without_new_topics()?;
+    create_topic(&broker, "words", 1)?;
+    write(&broker, "words", &[("1", "one")])?;
+    let builder = StreamsBuilder::new();
+    builder
+        .stream::<String, String>("words")
+        .flat_map_values(|word| vec![word.clone(); 1_000])
+        .to("nowhere");
+    let state = trials::directory();
+    let mut config = config(&broker, ProcessingGuarantee::AtLeastOnce, state.path())?;
+    let max_block = ("max.block.ms".to_owned(), "200".to_owned());
+    config.overrides.producer.extend([max_block]);
+    let streams = KafkaStreams::new(builder.build()?, config);
+    streams.start()?;
+    await_state(&streams, State::Error)?;
+    let error = streams.close().expect_err("it is missing").to_string();
+    let place = "(node `KSTREAM-SINK-0000000002`, topic `words`, partition 0, offset 0)";
+    let expected = format!("cannot write to topic `nowhere` {place}: ");
+    assert!(error.starts_with(&expected), "{error}");
+    Ok(())
+}
+
 /// What is processed again is told to who closes the instance, though the thread was about to begin again.
 #[test]
 fn who_closes_hears_of_what_could_not_be_written() -> Result<(), Error> {
-    let world = World::start(1)?;
+    let world = World::start_on(without_new_topics()?, 1)?;
     world.create(NewTopic::new("out"))?;
     let (processed, told) = mpsc::channel();
     let builder = StreamsBuilder::new();

@@ -30,7 +30,11 @@ pub(crate) struct World {
 impl World {
     /// With topic `words`, of this many partitions.
     pub(crate) fn start(partitions: i32) -> Result<Self, Error> {
-        let broker = TestBroker::start()?;
+        Self::start_on(TestBroker::start()?, partitions)
+    }
+
+    /// The same, on a broker that was started for it.
+    pub(crate) fn start_on(broker: TestBroker, partitions: i32) -> Result<Self, Error> {
         let servers = broker.bootstrap_servers();
         let world = Self {
             admin: Admin::new(AdminConfig::with_bootstrap_servers(servers)?)?,

@@ -2,7 +2,7 @@
 
 use super::failure::client_error;
 use super::note::Sources;
-use crate::error::{Place, StreamsError};
+use crate::error::{BoxError, Place, StreamsError};
 use crate::processor::{
     ErrorContext, HandlerResponse, Handlers, Origin, Partitioning, ProducedRecord,
     ProductionResponse, TaskId, may_pass,
@@ -31,6 +31,8 @@ pub(super) struct Output {
     acknowledged: Arc<Acknowledged>,
     /// What is noted beside the record that is sent.
     note: Vec<u8>,
+    /// What the transaction may have to be given up for: a record that a handler would go on without.
+    refused: Option<StreamsError>,
 }
 
 /// A record that the producer could not write.
@@ -97,6 +99,7 @@ impl Output {
             partition_counts: BTreeMap::new(),
             acknowledged,
             note: Vec::new(),
+            refused: None,
         })
     }
 
@@ -105,13 +108,25 @@ impl Output {
         &self.producer
     }
 
-    /// Sends a record of a task; waits only while the producer's memory is full. If it cannot be written,
-    /// `take_unsent` tells.
+    /// Sends a record of a task. If it cannot be written, `take_unsent` tells.
     pub(super) async fn send(
         &mut self,
         task_id: TaskId,
         record: ProducedRecord,
     ) -> Result<(), StreamsError> {
+        if let Some(unsent) = self.try_send(task_id, record).await? {
+            self.acknowledged.told.lock().unsent.push(unsent);
+        }
+        Ok(())
+    }
+
+    /// The same, but gives a record back that the producer does not take. Waits only while the producer's memory is
+    /// full, or for a topic that it does not know.
+    async fn try_send(
+        &mut self,
+        task_id: TaskId,
+        record: ProducedRecord,
+    ) -> Result<Option<Unsent>, StreamsError> {
         if self.is_transactional && !self.has_transaction {
             self.producer.begin_transaction().map_err(client_error)?;
             self.has_transaction = true;
@@ -145,22 +160,22 @@ impl Output {
             .sources
             .lock()
             .write(task_id, &record, note);
-        if let Err(error) = self.producer.send_observed(produced, note).await {
-            self.acknowledged.told.lock().unsent.push(Unsent {
-                task_id,
-                record,
-                error,
-            });
-        }
-        Ok(())
+        let sent = self.producer.send_observed(produced, note).await;
+        Ok(sent.err().map(|error| Unsent {
+            task_id,
+            record,
+            error,
+        }))
     }
 
-    /// Sends what a task writes, as `send` does.
+    /// Sends what a task writes. The production handler is asked at once about a record that the producer does not
+    /// take: the next one would be waited for as long.
     pub(super) async fn send_all(
         &mut self,
-        task_id: TaskId,
         task: &mut Task,
+        handlers: &Handlers,
     ) -> Result<(), StreamsError> {
+        let task_id = task.id();
         for topic in task.undecided_topics() {
             self.partition_count(&topic).await?;
         }
@@ -169,10 +184,29 @@ impl Output {
             let count = counts.get(topic).copied().unwrap_or(1);
             i32::try_from(count).unwrap_or(i32::MAX)
         });
+        let (mut letters, mut left_out_count, mut sent) = (Vec::new(), 0, Ok(()));
         for record in task.drain_produced() {
-            self.send(task_id, record).await?;
+            let Some(unsent) = self.try_send(task_id, record).await? else {
+                continue;
+            };
+            let (dead_letters, outcome) = ask_about(unsent, handlers);
+            letters.extend(dead_letters);
+            match outcome {
+                Ok(refused) => self.note_refused(refused),
+                Err(error) => {
+                    sent = Err(self.reason(error));
+                    break;
+                }
+            }
+            left_out_count += 1;
         }
-        Ok(())
+        for letter in letters {
+            self.send(task_id, letter).await?;
+        }
+        for _ in 0..left_out_count {
+            task.context().drop_record();
+        }
+        sent
     }
 
     /// How many partitions a topic has, which is asked for once between two commits.
@@ -223,6 +257,18 @@ impl Output {
         std::mem::take(&mut self.acknowledged.told.lock().unsent)
     }
 
+    /// A handler goes on without a record that could not be written. The transaction may not: then this says why.
+    pub(super) fn note_refused(&mut self, refused: StreamsError) {
+        if self.is_transactional {
+            self.refused.get_or_insert(refused);
+        }
+    }
+
+    /// Why the transaction has failed, if it has with `error`. A record that was refused would be so again.
+    pub(super) fn reason(&mut self, error: StreamsError) -> StreamsError {
+        self.refused.take().unwrap_or(error)
+    }
+
     /// Ends the transaction with these offsets in it; there may be none yet.
     pub(super) async fn commit(
         &mut self,
@@ -236,16 +282,22 @@ impl Output {
             self.producer.begin_transaction().map_err(client_error)?;
             self.has_transaction = true;
         }
-        self.producer
-            .send_offsets_to_transaction(offsets, group)
-            .await
-            .map_err(unknown_outcome)?;
-        self.producer
-            .commit_transaction()
-            .await
-            .map_err(unknown_outcome)?;
+        if let Err(error) = self.commit_transaction(offsets, group).await {
+            return Err(self.reason(unknown_outcome(error)));
+        }
         self.has_transaction = false;
+        self.refused = None;
         Ok(())
+    }
+
+    async fn commit_transaction(
+        &self,
+        offsets: Offsets,
+        group: &GroupMetadata,
+    ) -> Result<(), Error> {
+        let producer = &self.producer;
+        producer.send_offsets_to_transaction(offsets, group).await?;
+        producer.commit_transaction().await
     }
 
     /// Gives the transaction up.
@@ -274,11 +326,12 @@ impl Output {
     }
 }
 
-/// What comes of a record that could not be written: dead letters, and whether the thread goes on without it.
+/// What comes of a record that could not be written: dead letters, and whether the thread goes on without it. If it
+/// does, the error is for `note_refused`.
 pub(super) fn ask_about(
     unsent: Unsent,
     handlers: &Handlers,
-) -> (Vec<ProducedRecord>, Result<(), StreamsError>) {
+) -> (Vec<ProducedRecord>, Result<StreamsError, StreamsError>) {
     let Unsent {
         task_id,
         record,
@@ -288,16 +341,29 @@ pub(super) fn ask_about(
         Origin::Node(node) => Arc::clone(node),
         Origin::Changelog(_) | Origin::DeadLetter => Arc::from(""),
     };
-    if record.origin == Origin::DeadLetter || is_fatal(&error) {
-        return (
-            Vec::new(),
-            Err(cannot_write(&record.topic, client_error(error))),
-        );
-    }
     let cause = &record.cause;
+    let place = Place {
+        node,
+        topic: Arc::clone(&cause.topic),
+        partition: cause.partition,
+        offset: cause.offset,
+    };
+    let refused = |source: BoxError| StreamsError::Production {
+        topic: Arc::clone(&record.topic),
+        place: place.clone(),
+        source,
+    };
+    if record.origin == Origin::DeadLetter || is_fatal(&error) {
+        let error = match client_error(error) {
+            StreamsError::Other(reason) => refused(reason.into()),
+            // Who has lost its tasks begins again.
+            error => error,
+        };
+        return (Vec::new(), Err(error));
+    }
     let context = ErrorContext {
         task_id,
-        node: &node,
+        node: &place.node,
         record: cause,
         raw_key: None,
         raw_value: None,
@@ -311,17 +377,10 @@ pub(super) fn ask_about(
         ProductionResponse::Retry => HandlerResponse::fail(),
     };
     let outcome = match response.resume {
-        true => Ok(()),
-        false => Err(StreamsError::Production {
-            topic: Arc::clone(&record.topic),
-            place: Place {
-                node,
-                topic: Arc::clone(&cause.topic),
-                partition: cause.partition,
-                offset: cause.offset,
-            },
-            source: Box::new(error),
-        }),
+        true => Ok(refused(
+            format!("{error}; exactly-once cannot go on without it").into(),
+        )),
+        false => Err(refused(Box::new(error))),
     };
     (response.dead_letters, outcome)
 }

@@ -398,25 +398,8 @@ impl Restoring {
             .filter(|record| record.offset < self.end_offset)
             .filter_map(changelog_record)
             .collect();
-        let mut store = self.store.borrow_mut();
-        let Err(error) = store.restore(&records) else {
-            return Ok(());
-        };
-        if error.store_fault().is_some_and(StoreFault::is_of_disk) {
-            return Err(error);
-        }
-        // To restore a row again changes nothing: this finds the record that cannot be.
-        for record in &records {
-            let restored = store.restore(std::slice::from_ref(record));
-            restored.map_err(|error| StreamsError::Restore {
-                store: Arc::clone(store.name()),
-                topic: Arc::clone(&self.topic),
-                partition: self.task_id.partition,
-                offset: record.offset,
-                source: Box::new(error),
-            })?;
-        }
-        Ok(())
+        let partition = self.task_id.partition;
+        put(&self.store, &self.topic, partition, &records)
     }
 
     fn unsettled_bytes(&self) -> u64 {
@@ -437,6 +420,37 @@ impl Restoring {
         let noted = BTreeMap::from([(key, offset - 1)]);
         self.store.borrow_mut().commit(&noted)
     }
+}
+
+/// Puts records of a partition of a changelog into their store.
+///
+/// # Errors
+/// The disk fails, or a record cannot be put: the error tells which one.
+pub(super) fn put(
+    store: &RefCell<dyn StateStore>,
+    topic: &Arc<str>,
+    partition: i32,
+    records: &[ChangelogRecord],
+) -> Result<(), StreamsError> {
+    let mut store = store.borrow_mut();
+    let Err(error) = store.restore(records) else {
+        return Ok(());
+    };
+    if error.store_fault().is_some_and(StoreFault::is_of_disk) {
+        return Err(error);
+    }
+    // To restore a row again changes nothing: this finds the record that cannot be.
+    for record in records {
+        let restored = store.restore(std::slice::from_ref(record));
+        restored.map_err(|error| StreamsError::Restore {
+            store: Arc::clone(store.name()),
+            topic: Arc::clone(topic),
+            partition,
+            offset: record.offset,
+            source: Box::new(error),
+        })?;
+    }
+    Ok(())
 }
 
 /// Nobody knows which rows of a task's stores have been deleted since they were written: a changelog was cut. What
@@ -638,7 +652,7 @@ mod tests {
         assert!(!check(1 << 20, MOST_CLOSED_BYTES + 1));
     }
 
-    fn put(fault: fn() -> StoreFault) -> Result<(), StreamsError> {
+    fn put_one(fault: fn() -> StoreFault) -> Result<(), StreamsError> {
         let (restoring, store) = restoring(0, false);
         store.borrow_mut().fault = Some(fault);
         let record = OwnedRecord {
@@ -660,10 +674,10 @@ mod tests {
             || StoreFault::Disk(io::Error::from(io::ErrorKind::TimedOut)),
             || StoreFault::DiskFull(io::Error::from(io::ErrorKind::StorageFull)),
         ] {
-            let told = put(fault).expect_err("a fault");
+            let told = put_one(fault).expect_err("a fault");
             assert_eq!(told.to_string(), fault().of(&Arc::from("s")).to_string());
         }
         // Of a row that is restored alone it would be told which one it is.
-        assert!(put(|| StoreFault::NullKey).is_ok());
+        assert!(put_one(|| StoreFault::NullKey).is_ok());
     }
 }

@@ -7,7 +7,7 @@ use super::kept::{changelog_of, offset_sum};
 use super::listeners::SuspendReason;
 use super::output::topic_partition;
 use super::patience::Patience;
-use super::restore::{begin_anew, changelog_record, is_soon_noted, unread};
+use super::restore::{begin_anew, changelog_record, is_soon_noted, put, unread};
 use super::thread_setup::ThreadSetup;
 use crate::error::StreamsError;
 use crate::processor::TaskId;
@@ -312,7 +312,12 @@ impl Standbys {
         }
         for (partition, records) in &batches {
             if let Some(following) = self.changelogs.get(&**partition) {
-                following.store.borrow_mut().restore(records)?;
+                put(
+                    &following.store,
+                    &following.topic,
+                    partition.partition,
+                    records,
+                )?;
             }
         }
         let mut moved = BTreeSet::new();

@@ -23,13 +23,14 @@ impl Worker {
     /// exactly-once they are committed here, with the transaction.
     pub(in crate::runtime) async fn prepare_commit(&mut self) -> Result<Offsets, StreamsError> {
         let mut offsets = Offsets::new();
-        for (task_id, task) in &mut self.tasks {
+        let handlers = &self.setup.config.handlers;
+        for task in self.tasks.values_mut() {
             for committable in task.prepare_commit()? {
                 let (partition, offset) = committed(&committable);
                 offsets.insert(partition, offset);
             }
             // What the caches of one task hold is sent before those of the next are flushed: it takes much memory.
-            self.output.send_all(*task_id, task).await?;
+            self.output.send_all(task, handlers).await?;
             task.context().collector.shrink();
         }
         self.output.flush().await?;
@@ -111,14 +112,15 @@ impl Worker {
     }
 
     pub(super) async fn send(&mut self) -> Result<(), StreamsError> {
-        for (task_id, task) in &mut self.tasks {
-            self.output.send_all(*task_id, task).await?;
+        let handlers = &self.setup.config.handlers;
+        for task in self.tasks.values_mut() {
+            self.output.send_all(task, handlers).await?;
         }
         Ok(())
     }
 
-    /// The thread fails: the dead letters that handlers have made until then are written all the same, within `timeout`.
-    /// A transaction is given up with them.
+    /// The thread fails: the dead letters that handlers have made until then are written all the same, within the
+    /// time. A transaction is given up with them.
     pub(in crate::runtime) async fn send_dead_letters(&mut self, timeout: Duration) {
         if self.output.is_transactional() {
             return;
@@ -163,7 +165,8 @@ impl Worker {
             for dead_letter in dead_letters {
                 self.output.send(task_id, dead_letter).await?;
             }
-            outcome?;
+            let refused = outcome.map_err(|error| self.output.reason(error))?;
+            self.output.note_refused(refused);
             if let Some(task) = self.tasks.get_mut(&task_id) {
                 task.context().drop_record();
             }

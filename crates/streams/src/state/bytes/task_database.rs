@@ -72,14 +72,7 @@ impl TaskDatabase {
                 .max_journaling_size(JOURNAL_BYTES)
                 .open()
         });
-        let damaged = |reason: String| {
-            StoreFault::Damaged(format!("{reason} (remove `{}`)", directory.display()))
-        };
-        let database = database.map_err(|fault| match fault {
-            StoreFault::Damaged(reason) => damaged(reason),
-            StoreFault::Disk(error) if is_of_files(&error) => damaged(error.to_string()),
-            fault => fault,
-        })?;
+        let database = database.map_err(|fault| of_opening(fault, directory))?;
         Ok(Self {
             database,
             directory: directory.to_path_buf(),
@@ -101,7 +94,8 @@ impl TaskDatabase {
                 "`{name}` is longer than {MAX_NAME_BYTES} bytes; choose a shorter name of the store"
             )));
         }
-        guarded(|| self.database.keyspace(name, options))
+        let keyspace = guarded(|| self.database.keyspace(name, options));
+        keyspace.map_err(|fault| of_opening(fault, &self.directory))
     }
 
     /// The keyspace of this name, if it is there.
@@ -184,6 +178,16 @@ impl TaskDatabase {
     pub(crate) fn synced(&self) -> Vec<u8> {
         self.synced.lock().clone()
     }
+}
+
+/// The fault of files that are opened, which tells what can be done about it.
+fn of_opening(fault: StoreFault, directory: &Path) -> StoreFault {
+    let reason = match fault {
+        StoreFault::Damaged(reason) => reason,
+        StoreFault::Disk(error) if is_of_files(&error) => error.to_string(),
+        fault => return fault,
+    };
+    StoreFault::Damaged(format!("{reason} (remove `{}`)", directory.display()))
 }
 
 /// Whether the disk works, and has other files than a database leaves: one is missing, empty or too short.
