@@ -70,6 +70,9 @@ trait Member<K, A> {
     /// That of the group.
     fn identity(&self) -> *const ();
 
+    /// The sources of the group, above its repartition.
+    fn sources(&self) -> SourceNames;
+
     /// The repartition that all aggregations have.
     fn repartition(&self) -> SharedRepartition;
 
@@ -103,6 +106,10 @@ struct Group<K, V, A> {
 impl<K: Data, V: Data, A: Data> Member<K, A> for Group<K, V, A> {
     fn identity(&self) -> *const () {
         self.group.identity()
+    }
+
+    fn sources(&self) -> SourceNames {
+        Arc::clone(&self.group.sources)
     }
 
     fn repartition(&self) -> SharedRepartition {
@@ -488,7 +495,13 @@ impl<'a, K: Data, A: Data> Cogroup<'a, K, A> {
             .iter()
             .flat_map(|(_, sources)| sources.iter().cloned())
             .collect();
-        let node = merge_node::<KOut, A>(&merge, names, make_store, sources.clone());
+        // As in Kafka Streams, what the groups are read from before they are repartitioned must have as many partitions
+        // each, too.
+        let mut copartitioned = sources.clone();
+        for member in self.members {
+            copartitioned.extend(member.sources().iter().cloned());
+        }
+        let node = merge_node::<KOut, A>(&merge, names, make_store, copartitioned);
         KTable {
             builder: builder.clone(),
             name: merge,

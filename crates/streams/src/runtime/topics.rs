@@ -1,6 +1,9 @@
 //! The topics of an application: how many partitions its inputs have, and its own topics, which are made before it
 //! starts.
 
+#[cfg(test)]
+mod tests;
+
 use super::failure::client_error;
 use super::{GroupProtocol, StreamsConfig};
 use crate::assignor::InputTopics;

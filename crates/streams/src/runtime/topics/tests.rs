@@ -1,0 +1,47 @@
+//! How many partitions the topics of an application need.
+
+use super::ApplicationTopics;
+use crate::dsl::{KGroupedStream, KStream, Repartitioned, StreamsBuilder};
+use crate::runtime::StreamsConfig;
+use std::collections::BTreeMap;
+
+/// Two groups of a cogroup, from topics `a` and `b`.
+type Groups = fn(&KStream<String, String>) -> KGroupedStream<String, String>;
+
+/// The partitions of the repartition topics of a cogroup, where `a` and `b` have these; none where it is refused.
+fn of_cogroup(a: Groups, b: Groups, counts: (i32, i32)) -> Option<Vec<i32>> {
+    let builder = StreamsBuilder::new();
+    let (a, b) = (a(&builder.stream("a")), b(&builder.stream("b")));
+    a.cogroup(|_, _, aggregate: String| aggregate)
+        .cogroup(&b, |_, _, aggregate| aggregate)
+        .aggregate(String::new);
+    let topology = builder.build().expect("a topology");
+    let config = StreamsConfig::new("app", "nowhere:9092").expect("a configuration");
+    let topics = ApplicationTopics::of(&topology, &config).expect("topics");
+    let mut counts = BTreeMap::from([("a".to_owned(), counts.0), ("b".to_owned(), counts.1)]);
+    topics.count_repartitions(&mut counts).ok()?;
+    let of_own = counts.iter().filter(|(name, _)| name.starts_with("app-"));
+    Some(of_own.map(|(_, count)| *count).collect())
+}
+
+#[test]
+fn groups_of_a_cogroup_are_of_as_many_partitions_before_they_are_repartitioned() {
+    let by_key: Groups = |stream| stream.group_by_key();
+    let by_value: Groups = |stream| stream.group_by(|_, value| value.clone());
+    let in_five: Groups = |stream| {
+        let five = Repartitioned::default().with_number_of_partitions(5);
+        stream.repartition_with(five).group_by_key()
+    };
+    for (a, b, counts, own) in [
+        (by_key, by_key, (3, 3), Some(vec![])),
+        (by_key, by_key, (3, 5), None),
+        (by_key, by_value, (3, 3), Some(vec![3])),
+        (by_key, by_value, (3, 5), None),
+        (by_value, by_key, (5, 3), None),
+        // A number of partitions of one's own makes them meet.
+        (by_key, in_five, (5, 3), Some(vec![5])),
+        (by_key, in_five, (3, 3), None),
+    ] {
+        assert_eq!(of_cogroup(a, b, counts), own, "{counts:?}");
+    }
+}
