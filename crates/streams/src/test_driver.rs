@@ -321,6 +321,8 @@ impl Driven {
     }
 
     fn process_waiting(&mut self) -> Result<(), StreamsError> {
+        // A record that cannot be read is never processed, but it may be a dead letter.
+        self.take_produced()?;
         while self.task.process(self.wall_clock_ms)? {
             self.task
                 .punctuate(PunctuationType::StreamTime, self.wall_clock_ms)?;
@@ -329,9 +331,13 @@ impl Driven {
         Ok(())
     }
 
-    /// Commits, and takes what was written: what the topology itself reads waits to be processed.
     fn commit(&mut self) -> Result<(), StreamsError> {
         self.task.prepare_commit()?;
+        self.take_produced()
+    }
+
+    /// Takes what was written: what the topology itself reads waits to be processed.
+    fn take_produced(&mut self) -> Result<(), StreamsError> {
         self.task.decide_partitions(|_| 1);
         let produced: Vec<ProducedRecord> = self.task.drain_produced().collect();
         for record in produced {
