@@ -167,14 +167,16 @@ impl<K, V1, V2> StreamJoined<K, V1, V2> {
         self
     }
 
-    /// Changes of the stores are logged to topics with this configuration. Logging is on by default.
+    /// Changes of the stores are logged to topics with this configuration. Logging is on by default. A store of a
+    /// supplier is logged in any case, as in Kafka Streams, without this configuration.
     #[must_use]
     pub fn with_logging_enabled(mut self, configs: BTreeMap<String, String>) -> Self {
         self.stores.logging = Some(configs);
         self
     }
 
-    /// Changes of the stores are not logged: what waits for partners is lost with its disk or its process.
+    /// Changes of the stores are not logged: what waits for partners is lost with its disk or its process. A store of a
+    /// supplier is logged in any case, as in Kafka Streams.
     #[must_use]
     pub fn with_logging_disabled(mut self) -> Self {
         self.stores.logging = None;
@@ -248,10 +250,15 @@ impl JoinStores {
         (key_serde, value_serde): (SerdeRef<K>, SerdeRef<V>),
     ) -> MakeStore {
         let (stores, supplier) = (self.clone(), supplier.cloned());
-        let (name, windows) = (Arc::clone(name), *windows);
+        // As in Kafka Streams, a store of a supplier is always logged.
+        let logging = match supplier {
+            Some(_) => Some(BTreeMap::new()),
+            None => stores.logging,
+        };
+        let (name, windows, store_type) = (Arc::clone(name), *windows, stores.store_type);
         Arc::new(move |defaults: &DslStores| {
             let supplier = supplier.clone().unwrap_or_else(|| {
-                let store_type = stores.store_type.unwrap_or(defaults.store_type);
+                let store_type = store_type.unwrap_or(defaults.store_type);
                 // A record's time is the start of its window: only headers are left to stand beside the value.
                 let format = match defaults.format {
                     DslStoreFormat::Headers => DslStoreFormat::Headers,
@@ -264,7 +271,7 @@ impl JoinStores {
             let serdes = (Arc::clone(&key_serde), Arc::clone(&value_serde));
             let builder =
                 Stores::window_store_builder(supplier, serdes.0, serdes.1).logging_record_headers();
-            Arc::new(match &stores.logging {
+            Arc::new(match &logging {
                 Some(configs) => builder.with_logging_enabled(configs.clone()),
                 None => builder.with_logging_disabled(),
             })

@@ -202,11 +202,13 @@ fn write_lookup<KT, V2>(
     let sources: Vec<Arc<str>> = sources.into_iter().collect();
     move |topology, written| {
         topology.add_processor_node(&name, written.parents, Arc::clone(&factory))?;
-        for store in &getter.stores {
-            topology.connect(&name, store)?;
-        }
+        // As in Kafka Streams, a processor's own store is connected before those of its table: `describe()` shows names
+        // that share a bucket of a hash set in this order.
         if let Some(buffer) = &buffer {
             topology.add_state_store(Arc::clone(buffer), &[&name])?;
+        }
+        for store in &getter.stores {
+            topology.connect(&name, store)?;
         }
         topology.copartition(&sources)
     }
