@@ -45,29 +45,31 @@ type Joiner<V, VO, VR> = Arc<dyn Fn(&V, Option<&VO>) -> Option<VR> + Send + Sync
 
 impl<K: Data, V: Data> KTable<K, V> {
     /// The keys of this table whose foreign key, which `extractor` makes of key and value, `other` has, with the value
-    /// that `joiner` makes of both values. Both tables need serdes.
-    pub fn join_foreign_key<KO, FK, VO, VR>(
+    /// that `joiner` makes of both values. Where a joiner gives `None` the key has no value; then the type of the values
+    /// must be named, as with `map_values`. Both tables need serdes.
+    pub fn join_foreign_key<KO, FK, VO, VR, N>(
         &self,
         other: &KTable<KO, VO>,
         extractor: impl Fn(&K, &V) -> FK + Send + Sync + 'static,
-        joiner: impl Fn(&V, &VO) -> VR + Send + Sync + 'static,
+        joiner: impl Fn(&V, &VO) -> N + Send + Sync + 'static,
     ) -> KTable<K, VR>
     where
         KO: Data,
         FK: Nullable<KO>,
         VO: Data,
         VR: Data + DefaultSerde,
+        N: Nullable<VR>,
     {
         let kept = Materialized::default().with_value_serde(VR::serde());
         self.join_foreign_key_with(other, extractor, joiner, TableJoined::default(), kept)
     }
 
     /// As `join_foreign_key`, named as `joined` and kept as `materialized` says.
-    pub fn join_foreign_key_with<KO, FK, VO, VR>(
+    pub fn join_foreign_key_with<KO, FK, VO, VR, N>(
         &self,
         other: &KTable<KO, VO>,
         extractor: impl Fn(&K, &V) -> FK + Send + Sync + 'static,
-        joiner: impl Fn(&V, &VO) -> VR + Send + Sync + 'static,
+        joiner: impl Fn(&V, &VO) -> N + Send + Sync + 'static,
         joined: TableJoined<K, KO>,
         materialized: Materialized<K, VR>,
     ) -> KTable<K, VR>
@@ -76,39 +78,43 @@ impl<K: Data, V: Data> KTable<K, V> {
         FK: Nullable<KO>,
         VO: Data,
         VR: Data,
+        N: Nullable<VR>,
     {
         let foreign = Foreign {
             is_left: false,
             extractor: Arc::new(move |key: &K, value: &V| extractor(key, value).into_option()),
-            joiner: Arc::new(move |left: &V, right: Option<&VO>| Some(joiner(left, right?))),
+            joiner: Arc::new(move |left: &V, right: Option<&VO>| {
+                joiner(left, right?).into_option()
+            }),
         };
         self.joined_by_foreign_key(other, foreign, joined, materialized)
     }
 
     /// The keys of this table, with the value that `joiner` makes of its value and of the value that `other` has for
     /// the foreign key, which `extractor` makes of key and value, if there is one. Both tables need serdes.
-    pub fn left_join_foreign_key<KO, FK, VO, VR>(
+    pub fn left_join_foreign_key<KO, FK, VO, VR, N>(
         &self,
         other: &KTable<KO, VO>,
         extractor: impl Fn(&K, &V) -> FK + Send + Sync + 'static,
-        joiner: impl Fn(&V, Option<&VO>) -> VR + Send + Sync + 'static,
+        joiner: impl Fn(&V, Option<&VO>) -> N + Send + Sync + 'static,
     ) -> KTable<K, VR>
     where
         KO: Data,
         FK: Nullable<KO>,
         VO: Data,
         VR: Data + DefaultSerde,
+        N: Nullable<VR>,
     {
         let kept = Materialized::default().with_value_serde(VR::serde());
         self.left_join_foreign_key_with(other, extractor, joiner, TableJoined::default(), kept)
     }
 
     /// As `left_join_foreign_key`, named as `joined` and kept as `materialized` says.
-    pub fn left_join_foreign_key_with<KO, FK, VO, VR>(
+    pub fn left_join_foreign_key_with<KO, FK, VO, VR, N>(
         &self,
         other: &KTable<KO, VO>,
         extractor: impl Fn(&K, &V) -> FK + Send + Sync + 'static,
-        joiner: impl Fn(&V, Option<&VO>) -> VR + Send + Sync + 'static,
+        joiner: impl Fn(&V, Option<&VO>) -> N + Send + Sync + 'static,
         joined: TableJoined<K, KO>,
         materialized: Materialized<K, VR>,
     ) -> KTable<K, VR>
@@ -117,11 +123,12 @@ impl<K: Data, V: Data> KTable<K, V> {
         FK: Nullable<KO>,
         VO: Data,
         VR: Data,
+        N: Nullable<VR>,
     {
         let foreign = Foreign {
             is_left: true,
             extractor: Arc::new(move |key: &K, value: &V| extractor(key, value).into_option()),
-            joiner: Arc::new(move |left: &V, right: Option<&VO>| Some(joiner(left, right))),
+            joiner: Arc::new(move |left: &V, right: Option<&VO>| joiner(left, right).into_option()),
         };
         self.joined_by_foreign_key(other, foreign, joined, materialized)
     }

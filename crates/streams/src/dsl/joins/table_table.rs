@@ -7,7 +7,7 @@ use super::{both_parents, same_builder};
 use crate::dsl::graph::GraphTraits;
 use crate::dsl::table::{KTable, Kept, KeptStore, KeptTable, TableSettings};
 use crate::dsl::table_view::{MakeGetter, TableGetter, TableSwitches, TableView, ValueGetter};
-use crate::dsl::{GraphNode, Written};
+use crate::dsl::{GraphNode, Nullable, Written};
 use crate::error::Failure;
 use crate::processor::{Node, NodeLife, Outputs, TaskContext};
 use crate::record::{Change, Data, Record, ValueAndTimestamp};
@@ -26,68 +26,71 @@ struct Needs {
 }
 
 impl<K: Data, V: Data> KTable<K, V> {
-    /// The keys that both tables have, with the value that `joiner` makes of both values.
-    pub fn join<V2: Data, V3: Data>(
+    /// The keys that both tables have, with the value that `joiner` makes of both values. Where a joiner gives `None`
+    /// the key has no value; then the type of the values must be named, as with `map_values`.
+    pub fn join<V2: Data, V3: Data, N: Nullable<V3>>(
         &self,
         other: &KTable<K, V2>,
-        joiner: impl Fn(&V, &V2) -> V3 + Send + Sync + 'static,
+        joiner: impl Fn(&V, &V2) -> N + Send + Sync + 'static,
     ) -> KTable<K, V3> {
         self.join_with(other, joiner, TableSettings::default())
     }
 
     /// As `join`, named and kept as `settings` say. A store needs a serde of the values.
-    pub fn join_with<V2: Data, V3: Data>(
+    pub fn join_with<V2: Data, V3: Data, N: Nullable<V3>>(
         &self,
         other: &KTable<K, V2>,
-        joiner: impl Fn(&V, &V2) -> V3 + Send + Sync + 'static,
+        joiner: impl Fn(&V, &V2) -> N + Send + Sync + 'static,
         settings: impl Into<TableSettings<K, V3>>,
     ) -> KTable<K, V3> {
         let needs = Needs {
             left: true,
             right: true,
         };
-        let joiner: Joiner<V, V2, V3> = Arc::new(move |left, right| Some(joiner(left?, right?)));
+        let joiner: Joiner<V, V2, V3> =
+            Arc::new(move |left, right| joiner(left?, right?).into_option());
         self.joined(other, needs, joiner, settings.into())
     }
 
     /// The keys of this table, with the value that `joiner` makes of its value and of the other's, if it has one.
-    pub fn left_join<V2: Data, V3: Data>(
+    pub fn left_join<V2: Data, V3: Data, N: Nullable<V3>>(
         &self,
         other: &KTable<K, V2>,
-        joiner: impl Fn(&V, Option<&V2>) -> V3 + Send + Sync + 'static,
+        joiner: impl Fn(&V, Option<&V2>) -> N + Send + Sync + 'static,
     ) -> KTable<K, V3> {
         self.left_join_with(other, joiner, TableSettings::default())
     }
 
     /// As `left_join`, named and kept as `settings` say. A store needs a serde of the values.
-    pub fn left_join_with<V2: Data, V3: Data>(
+    pub fn left_join_with<V2: Data, V3: Data, N: Nullable<V3>>(
         &self,
         other: &KTable<K, V2>,
-        joiner: impl Fn(&V, Option<&V2>) -> V3 + Send + Sync + 'static,
+        joiner: impl Fn(&V, Option<&V2>) -> N + Send + Sync + 'static,
         settings: impl Into<TableSettings<K, V3>>,
     ) -> KTable<K, V3> {
         let needs = Needs {
             left: true,
             right: false,
         };
-        let joiner: Joiner<V, V2, V3> = Arc::new(move |left, right| Some(joiner(left?, right)));
+        let joiner: Joiner<V, V2, V3> =
+            Arc::new(move |left, right| joiner(left?, right).into_option());
         self.joined(other, needs, joiner, settings.into())
     }
 
     /// The keys that one of the tables has at least, with the value that `joiner` makes of the values that there are.
-    pub fn outer_join<V2: Data, V3: Data>(
+    pub fn outer_join<V2: Data, V3: Data, N: Nullable<V3>>(
         &self,
         other: &KTable<K, V2>,
-        joiner: impl Fn(Option<&V>, Option<&V2>) -> V3 + Send + Sync + 'static,
+        joiner: impl Fn(Option<&V>, Option<&V2>) -> N + Send + Sync + 'static,
     ) -> KTable<K, V3> {
         self.outer_join_with(other, joiner, TableSettings::default())
     }
 
     /// As `outer_join`, named and kept as `settings` say. A store needs a serde of the values.
-    pub fn outer_join_with<V2: Data, V3: Data>(
+    pub fn outer_join_with<V2: Data, V3: Data, N: Nullable<V3>>(
         &self,
         other: &KTable<K, V2>,
-        joiner: impl Fn(Option<&V>, Option<&V2>) -> V3 + Send + Sync + 'static,
+        joiner: impl Fn(Option<&V>, Option<&V2>) -> N + Send + Sync + 'static,
         settings: impl Into<TableSettings<K, V3>>,
     ) -> KTable<K, V3> {
         let needs = Needs {
@@ -95,7 +98,10 @@ impl<K: Data, V: Data> KTable<K, V> {
             right: false,
         };
         let joiner: Joiner<V, V2, V3> = Arc::new(move |left, right| {
-            (left.is_some() || right.is_some()).then(|| joiner(left, right))
+            let is_there = left.is_some() || right.is_some();
+            is_there
+                .then(|| joiner(left, right))
+                .and_then(N::into_option)
         });
         self.joined(other, needs, joiner, settings.into())
     }
