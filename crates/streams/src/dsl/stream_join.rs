@@ -275,7 +275,13 @@ impl JoinNames {
                 .unwrap_or_else(|| store_name(this_suffix, &this_join)),
             other_store: supplied(&joined.stores.other)
                 .unwrap_or_else(|| store_name(other_suffix, &other_join)),
-            unmatched_store: (kind != JoinKind::Inner).then(|| store_name(shared_suffix, &shared)),
+            unmatched_store: (kind != JoinKind::Inner).then(|| match &joined.stores.this {
+                // As in Kafka Streams, a supplied store gives it the name, whatever the stores are called.
+                Some(supplier) => {
+                    checked(builder, format!("{}{shared_suffix}-store", supplier.name))
+                }
+                None => store_name(shared_suffix, &shared),
+            }),
             this_windowed: node_name("-this-windowed", &this_windowed),
             other_windowed: node_name("-other-windowed", &other_windowed),
             this_join: node_name(this_suffix, &this_join),

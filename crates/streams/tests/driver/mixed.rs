@@ -4,6 +4,7 @@
 mod of_choices;
 mod of_joins;
 mod of_nodes;
+mod of_nulls;
 mod of_stores;
 mod of_tables;
 mod of_windows;

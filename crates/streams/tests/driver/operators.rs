@@ -242,3 +242,22 @@ fn records_are_printed_with_the_stream_s_name() -> Result<(), Error> {
     );
     Ok(())
 }
+
+#[test]
+fn a_record_that_cannot_be_read_is_a_dead_letter_at_once() -> Result<(), Error> {
+    let builder = StreamsBuilder::new();
+    builder.stream::<String, i64>("in").to("out");
+    let config = TestDriverConfig {
+        handlers: Handlers::log_and_continue(DeadLetterTopic(Some(Arc::from("dead-letters")))),
+        ..TestDriverConfig::default()
+    };
+    let driver = TopologyTestDriver::with(&builder.build()?, config)?;
+    let input = driver.input_topic::<String, String>("in");
+    input.pipe("a".to_owned(), "no number".to_owned(), 10)?;
+    let letters = driver.output_topic::<String, String>("dead-letters");
+    assert_eq!(
+        letters.read_key_values()?,
+        [("a".to_owned(), "no number".to_owned())]
+    );
+    Ok(())
+}

@@ -129,7 +129,9 @@ pub(super) fn unmatched_store<K: Data, V1: Data, V2: Data>(
 ) -> MakeStore {
     let (name, stores) = (Arc::clone(name), stores.clone());
     Arc::new(move |defaults: &DslStores| {
-        let store_type = stores.store_type.unwrap_or(defaults.store_type);
+        let supplied = stores.this.as_ref().map(|supplier| supplier.store_type);
+        let store_type = supplied.or(stores.store_type);
+        let store_type = store_type.unwrap_or(defaults.store_type);
         let (serdes, logging) = (serdes.clone(), stores.logging.clone());
         let rows = OuterJoinStoreBuilder::new(&name, store_type, serdes, logging);
         Arc::new(UnmatchedBuilder(rows))
