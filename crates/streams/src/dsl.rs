@@ -37,6 +37,7 @@ mod table_view;
 mod windows;
 
 pub use crate::state::StoreType;
+pub use crate::topology::{AutoOffsetReset, Consumed, Produced, TimestampExtractor};
 pub use builder::StreamsBuilder;
 pub use cogrouped::{
     CogroupedKStream, SessionWindowedCogroupedKStream, TimeWindowedCogroupedKStream,

@@ -36,13 +36,16 @@ impl fmt::Display for Place {
     }
 }
 
+/// What an application can do about a record that fails.
+const GO_ON: &str = "`Handlers::log_and_continue` goes on without such records";
+
 /// Why a task cannot go on.
 ///
 /// `Debug` shows the words of `Display`: they are what a `main` that returns the error prints.
 #[derive(thiserror::Error)]
 pub enum StreamsError {
     /// The deserialization handler decided to fail.
-    #[error("cannot read a record ({place}): {source}")]
+    #[error("cannot read a record ({place}): {source}; {GO_ON}")]
     Deserialization {
         /// The record.
         place: Place,
@@ -50,7 +53,7 @@ pub enum StreamsError {
         source: BoxError,
     },
     /// The processing handler decided to fail.
-    #[error("cannot process a record ({place}): {source}")]
+    #[error("cannot process a record ({place}): {source}; {GO_ON}")]
     Processing {
         /// The record, and the node that failed.
         place: Place,
@@ -58,7 +61,7 @@ pub enum StreamsError {
         source: BoxError,
     },
     /// The production handler decided to fail.
-    #[error("cannot write to topic `{topic}` ({place}): {source}")]
+    #[error("cannot write to topic `{topic}` ({place}): {source}; {GO_ON}")]
     Production {
         /// The topic that is written to.
         topic: Arc<str>,
@@ -102,12 +105,23 @@ pub enum StreamsError {
         /// What the store says.
         source: BoxError,
     },
-    /// A node asks for a state store that it is not connected to, or of another type.
+    /// A node asks for a state store that it is not connected to.
     #[error(
-        "node `{node}` has no state store `{store}` of type `{}`; connect it, and ask for the type that it was made with",
+        "node `{node}` is not connected to a state store `{store}`; name the store where you add the node, as in \
+         `process(supplier, &[\"{store}\"])`, or call `Topology::connect`"
+    )]
+    NotConnected {
+        /// The node that asks.
+        node: Arc<str>,
+        /// The name it asks for.
+        store: Arc<str>,
+    },
+    /// A node asks for a state store of another type.
+    #[error(
+        "state store `{store}` of node `{node}` is no `{}`; ask for the type that it was made with",
         without_modules(kind)
     )]
-    NoSuchStore {
+    OtherStoreType {
         /// The node that asks.
         node: Arc<str>,
         /// The name it asks for.

@@ -81,6 +81,7 @@ pub type SerdeRef<T> = Arc<dyn Serde<T>>;
     message = "`{Self}` has no serde of its own",
     label = "no `DefaultSerde`",
     note = "Kafka has no unsigned numbers: `i64` has a serde, `u64` has none",
+    note = "a function that gives a reference on, `&String` for one, has to clone: a record owns its key and value",
     note = "a type of yours gets one by `impl DefaultSerde`, or give the operator one: `stream_with`, `to_with`, \
             `group_by_key_with` and so on take serdes"
 )]

@@ -20,6 +20,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod outputs;
 mod topics;
 
 use crate::error::StreamsError;
@@ -33,6 +34,7 @@ use crate::state::{CacheBudget, TaskStorage};
 use crate::task::{Input, Task};
 use crate::topology::{RawRecord, SourceTopics, Subtopology, TaskStores, Topology, whole_names};
 use bytes::Bytes;
+use outputs::Outputs;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -91,6 +93,7 @@ struct Driven {
     produced: BTreeMap<Arc<str>, VecDeque<ProducedRecord>>,
     task_topics: Vec<SourceTopics>,
     global_topics: Vec<SourceTopics>,
+    outputs: Outputs,
 }
 
 impl TopologyTestDriver {
@@ -164,6 +167,7 @@ impl TopologyTestDriver {
             global.map_or((None, Vec::new()), |(task, topics)| (Some(task), topics));
         Ok(Self {
             driven: Rc::new(RefCell::new(Driven {
+                outputs: Outputs::of(topology, &application_id),
                 task,
                 global,
                 wall_clock_ms: config.wall_clock_ms,

@@ -251,7 +251,7 @@ impl<K: Data, A: Data> CogroupedKStream<K, A> {
 
     /// The records by windows that follow one another, or overlap.
     pub fn windowed_by(&self, windows: TimeWindows) -> TimeWindowedCogroupedKStream<K, A> {
-        self.builder.check(windows.check("cogroup"));
+        self.builder.check(windows.check("windows after cogroup"));
         self.windowed(Windows::Aligned(WindowsOf::Time(windows)))
     }
 
@@ -260,7 +260,7 @@ impl<K: Data, A: Data> CogroupedKStream<K, A> {
         &self,
         windows: SlidingWindows,
     ) -> TimeWindowedCogroupedKStream<K, A> {
-        self.builder.check(windows.check("cogroup"));
+        self.builder.check(windows.check("windows after cogroup"));
         self.windowed(Windows::Sliding(windows))
     }
 
@@ -284,7 +284,7 @@ impl<K: Data, A: Data> CogroupedKStream<K, A> {
         &self,
         windows: SessionWindows,
     ) -> SessionWindowedCogroupedKStream<K, A> {
-        self.builder.check(windows.check("cogroup"));
+        self.builder.check(windows.check("windows after cogroup"));
         SessionWindowedCogroupedKStream {
             cogrouped: self.clone(),
             windows,

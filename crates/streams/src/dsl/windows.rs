@@ -55,7 +55,10 @@ impl TimeWindows {
 
     pub(crate) fn check(&self, operator: &str) -> Result<(), TopologyError> {
         let problem = if self.size_ms <= 0 {
-            format!("a window of {} ms has no size", self.size_ms)
+            format!(
+                "a window of {} ms has no size; choose at least 1 ms",
+                self.size_ms
+            )
         } else if self.advance_ms <= 0 || self.advance_ms > self.size_ms {
             format!(
                 "windows of {} ms cannot advance by {} ms; advance by more than 0 and at most the size",
@@ -98,7 +101,7 @@ impl SlidingWindows {
     pub(crate) fn check(&self, operator: &str) -> Result<(), TopologyError> {
         let problem = if self.time_difference_ms < 0 {
             format!(
-                "a time difference of {} ms is negative",
+                "a time difference of {} ms is negative; choose at least 0 ms",
                 self.time_difference_ms
             )
         } else if self.grace_ms < 0 {
@@ -133,7 +136,10 @@ impl SessionWindows {
 
     pub(crate) fn check(&self, operator: &str) -> Result<(), TopologyError> {
         let problem = if self.gap_ms < 0 {
-            format!("a gap of {} ms is negative", self.gap_ms)
+            format!(
+                "a gap of {} ms is negative; choose at least 0 ms",
+                self.gap_ms
+            )
         } else if self.grace_ms < 0 {
             negative_grace(self.grace_ms)
         } else {
@@ -166,8 +172,13 @@ impl UnlimitedWindows {
     }
 }
 
+/// What a message calls the windows of what is grouped after a node.
+pub(crate) fn windowed_after(node: &str) -> String {
+    format!("windows after {node}")
+}
+
 pub(crate) fn negative_grace(grace_ms: i64) -> String {
-    format!("a grace of {grace_ms} ms is negative")
+    format!("a grace of {grace_ms} ms is negative; choose at least 0 ms")
 }
 
 #[cfg(test)]

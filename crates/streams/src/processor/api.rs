@@ -1,7 +1,7 @@
 //! The Processor API: nodes that an application writes.
 
 use super::{Node, NodeLife, Outputs, PunctuationType, Schedule, TaskContext, TaskId, TaskStores};
-use crate::error::{Failure, StreamsError};
+use crate::error::Failure;
 use crate::record::{Data, Record, RecordContext};
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
@@ -120,16 +120,8 @@ impl<K: Data, V: Data> ProcessorContext<'_, K, V> {
     /// # Errors
     /// The node is not connected to it, or it is of another type.
     pub fn store<S: 'static>(&self, name: &str) -> Result<StoreHandle<S>, Failure> {
-        let store = self
-            .stores
-            .typed::<S>(name)
-            .ok_or_else(|| StreamsError::NoSuchStore {
-                node: Arc::clone(self.node.1),
-                store: Arc::from(name),
-                kind: std::any::type_name::<S>(),
-            })
-            .map_err(Failure::fatal)?;
-        Ok(StoreHandle(store))
+        let store = self.stores.asked(self.node.1, name);
+        store.map(StoreHandle).map_err(Failure::fatal)
     }
 
     /// Calls `punctuate` every `interval_ms`. By stream time the first call comes with the first record; by the clock

@@ -1,5 +1,6 @@
 //! The state stores of a task, by name and type.
 
+use crate::error::StreamsError;
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -25,6 +26,28 @@ impl TaskStores {
 
     pub(crate) fn any(&self, name: &str) -> Option<&Rc<dyn Any>> {
         self.0.get(name)
+    }
+
+    /// The store of this name, of type `S`, that `node` asks for.
+    ///
+    /// # Errors
+    /// The node is not connected to it, or it is of another type.
+    pub(crate) fn asked<S: 'static>(
+        &self,
+        node: &Arc<str>,
+        name: &str,
+    ) -> Result<Rc<RefCell<S>>, StreamsError> {
+        self.typed::<S>(name).ok_or_else(|| {
+            let (node, store) = (Arc::clone(node), Arc::from(name));
+            match self.any(name) {
+                Some(_) => StreamsError::OtherStoreType {
+                    node,
+                    store,
+                    kind: std::any::type_name::<S>(),
+                },
+                None => StreamsError::NotConnected { node, store },
+            }
+        })
     }
 
     /// The store of this name, if it is an `S`.

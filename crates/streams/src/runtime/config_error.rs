@@ -18,7 +18,9 @@ pub enum ConfigError {
         reason: String,
     },
     /// There is no such setting.
-    #[error("Unknown configuration '{0}'")]
+    #[error(
+        "Unknown configuration '{0}'; `StreamsConfig::from_properties_lenient` leaves such keys aside"
+    )]
     Unknown(String),
 }
 

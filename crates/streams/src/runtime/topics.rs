@@ -496,7 +496,8 @@ pub(super) fn check_task(
 /// What is said of a task that there cannot be.
 pub(super) fn unknown_task(task: impl fmt::Display) -> StreamsError {
     StreamsError::Other(format!(
-        "the group has told of task {task}, which the topology does not have; start all instances with the same topology"
+        "the group has told of task {task}, which the topology does not have; start all instances of an \
+         `application.id` with the same topology"
     ))
 }
 

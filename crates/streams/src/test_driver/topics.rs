@@ -1,7 +1,7 @@
 //! The topics that a test writes to and reads from.
 
 use super::Driven;
-use crate::error::StreamsError;
+use crate::error::{BoxError, StreamsError};
 use crate::headers::Headers;
 use crate::record::Record;
 use crate::serde::SerdeRef;
@@ -68,8 +68,11 @@ impl<K, V> TestInputTopic<K, V> {
     /// The topology reads no such topic, or it failed.
     pub fn pipe_record(&self, record: Record<K, V>) -> Result<(), StreamsError> {
         let mut headers = record.headers;
-        let key = bytes_of(&self.key_serde, &self.topic, &mut headers, &record.key)?;
-        let value = bytes_of(&self.value_serde, &self.topic, &mut headers, &record.value)?;
+        let topic = &self.topic;
+        let key = bytes_of(&self.key_serde, topic, &mut headers, &record.key)
+            .map_err(|error| failed(topic, "key", &error))?;
+        let value = bytes_of(&self.value_serde, topic, &mut headers, &record.value)
+            .map_err(|error| failed(topic, "value", &error))?;
         self.driven
             .borrow_mut()
             .pipe(&self.topic, (key, value), record.timestamp_ms, headers)
@@ -81,12 +84,15 @@ fn bytes_of<T>(
     topic: &str,
     headers: &mut Headers,
     value: &T,
-) -> Result<Option<Bytes>, StreamsError> {
+) -> Result<Option<Bytes>, BoxError> {
     let mut bytes = Vec::new();
-    let written = serde
-        .serialize(topic, headers, value, &mut bytes)
-        .map_err(|error| StreamsError::Other(format!("topic `{topic}`: {error}")))?;
+    let written = serde.serialize(topic, headers, value, &mut bytes)?;
     Ok(written.then(|| Bytes::from(bytes)))
+}
+
+/// The serde of a key or a value has failed.
+fn failed(topic: &str, what: &str, error: &BoxError) -> StreamsError {
+    StreamsError::Other(format!("topic `{topic}`: {what}: {error}"))
 }
 
 impl<K, V> TestOutputTopic<K, V> {
@@ -107,27 +113,24 @@ impl<K, V> TestOutputTopic<K, V> {
     /// The next record that was written; none when all are read.
     ///
     /// # Errors
-    /// The serdes cannot read it.
+    /// The serdes cannot read it, or nothing was written to the topic and no sink of the topology names it.
     pub fn read_record(&self) -> Result<Option<Record<K, V>>, StreamsError> {
         let mut driven = self.driven.borrow_mut();
         let wall_clock_ms = driven.wall_clock_ms;
-        let Some(produced) = driven
-            .produced
-            .get_mut(&self.topic)
-            .and_then(std::collections::VecDeque::pop_front)
-        else {
+        let Some(produced) = driven.produced.get_mut(&self.topic) else {
+            return driven.outputs.check(&self.topic).map(|()| None);
+        };
+        let Some(produced) = produced.pop_front() else {
             return Ok(None);
         };
-        let read = |error| StreamsError::Other(format!("topic `{}`: {error}", self.topic));
+        let (topic, headers) = (&self.topic, &produced.headers);
+        let key = produced.key.as_deref();
+        let key = self.key_serde.deserialize(topic, headers, key);
+        let value = produced.value.as_deref();
+        let value = self.value_serde.deserialize(topic, headers, value);
         Ok(Some(Record {
-            key: self
-                .key_serde
-                .deserialize(&self.topic, &produced.headers, produced.key.as_deref())
-                .map_err(read)?,
-            value: self
-                .value_serde
-                .deserialize(&self.topic, &produced.headers, produced.value.as_deref())
-                .map_err(read)?,
+            key: key.map_err(|error| failed(topic, "key", &error))?,
+            value: value.map_err(|error| failed(topic, "value", &error))?,
             timestamp_ms: produced.timestamp_ms.unwrap_or(wall_clock_ms),
             headers: produced.headers,
         }))
@@ -136,7 +139,7 @@ impl<K, V> TestOutputTopic<K, V> {
     /// All records that were written and not read yet.
     ///
     /// # Errors
-    /// The serdes cannot read one.
+    /// As `read_record`.
     pub fn read_records(&self) -> Result<Vec<Record<K, V>>, StreamsError> {
         let mut records = Vec::new();
         while let Some(record) = self.read_record()? {
@@ -148,7 +151,7 @@ impl<K, V> TestOutputTopic<K, V> {
     /// Keys and values of all records that were written and not read yet.
     ///
     /// # Errors
-    /// The serdes cannot read one.
+    /// As `read_record`.
     pub fn read_key_values(&self) -> Result<Vec<(K, V)>, StreamsError> {
         let records = self.read_records()?;
         Ok(records

@@ -242,13 +242,7 @@ impl Instantiation<'_> {
 
     /// A store that it is connected to.
     pub(crate) fn store<S: 'static>(&self, name: &str) -> Result<Rc<RefCell<S>>, StreamsError> {
-        self.typed_stores
-            .typed::<S>(name)
-            .ok_or_else(|| StreamsError::NoSuchStore {
-                node: Arc::clone(self.name()),
-                store: Arc::from(name),
-                kind: std::any::type_name::<S>(),
-            })
+        self.typed_stores.asked(self.name(), name)
     }
 
     /// The name of a topic in the cluster.

@@ -6,6 +6,7 @@ mod cases;
 mod cogroup;
 mod emit_strategy;
 mod examples;
+mod messages;
 mod mixed;
 mod operators;
 mod optimization;

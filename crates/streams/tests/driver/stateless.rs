@@ -104,7 +104,7 @@ fn null_is_refused_by_a_type_that_cannot_be_null() -> Result<(), Error> {
     assert_eq!(
         error.to_string(),
         "cannot read a record (node `KSTREAM-SOURCE-0000000000`, topic `in`, partition 0, offset 0): key: it is null, \
-         and `String` cannot be; read it as `Option<String>`"
+         and `String` cannot be; read it as `Option<String>`; `Handlers::log_and_continue` goes on without such records"
     );
     Ok(())
 }

@@ -6,6 +6,7 @@ use crate::dsl::materialized::TableOf;
 use crate::dsl::stores::session_store;
 use crate::dsl::table::TableSettings;
 use crate::dsl::table_view::TableSwitches;
+use crate::dsl::windows::windowed_after;
 use crate::dsl::{EmitStrategy, KTable, Materialized, SessionWindows};
 use crate::record::Data;
 use crate::serde::{DefaultSerde, Windowed, session_windowed};
@@ -31,7 +32,8 @@ impl<K, V> fmt::Debug for SessionWindowedKStream<K, V> {
 impl<K: Data, V: Data> KGroupedStream<K, V> {
     /// The records by sessions: spans with gaps of at most the inactivity gap.
     pub fn windowed_by_sessions(&self, windows: SessionWindows) -> SessionWindowedKStream<K, V> {
-        self.builder.check(windows.check(&self.name));
+        self.builder
+            .check(windows.check(&windowed_after(&self.name)));
         SessionWindowedKStream {
             group: self.clone(),
             windows,

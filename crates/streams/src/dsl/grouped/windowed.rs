@@ -8,6 +8,7 @@ use crate::dsl::materialized::TableOf;
 use crate::dsl::stores::window_store;
 use crate::dsl::table::TableSettings;
 use crate::dsl::table_view::TableSwitches;
+use crate::dsl::windows::windowed_after;
 use crate::dsl::{
     EmitStrategy, KTable, Materialized, SlidingWindows, TimeWindows, UnlimitedWindows,
 };
@@ -44,13 +45,15 @@ impl<K, V> fmt::Debug for TimeWindowedKStream<K, V> {
 impl<K: Data, V: Data> KGroupedStream<K, V> {
     /// The records by windows that follow one another, or overlap.
     pub fn windowed_by(&self, windows: TimeWindows) -> TimeWindowedKStream<K, V> {
-        self.builder.check(windows.check(&self.name));
+        self.builder
+            .check(windows.check(&windowed_after(&self.name)));
         self.windowed(Windows::Aligned(WindowsOf::Time(windows)))
     }
 
     /// The records by windows that slide with them.
     pub fn windowed_by_sliding(&self, windows: SlidingWindows) -> TimeWindowedKStream<K, V> {
-        self.builder.check(windows.check(&self.name));
+        self.builder
+            .check(windows.check(&windowed_after(&self.name)));
         self.windowed(Windows::Sliding(windows))
     }
 

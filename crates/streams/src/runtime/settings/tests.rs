@@ -148,11 +148,11 @@ fn what_is_wrong_is_told_in_kafkas_words() {
     );
     assert_eq!(
         told(&[("num.threads", "1")]),
-        "Unknown configuration 'num.threads'"
+        "Unknown configuration 'num.threads'; `StreamsConfig::from_properties_lenient` leaves such keys aside"
     );
     assert_eq!(
         told(&[("producer.num.threads", "1")]),
-        "Unknown configuration 'producer.num.threads'"
+        "Unknown configuration 'producer.num.threads'; `StreamsConfig::from_properties_lenient` leaves such keys aside"
     );
     let bad = told(&[("consumer.max.poll.records", "none")]);
     let start = "Invalid value none for configuration consumer.max.poll.records: ";
