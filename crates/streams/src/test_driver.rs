@@ -235,7 +235,8 @@ impl TopologyTestDriver {
         self.driven.borrow().produced.keys().cloned().collect()
     }
 
-    /// The state store of this name, if it is an `S`.
+    /// The state store of this name, if it is an `S`, such as `KeyValueStore<String, i64>`: `borrow` it to read. Drop
+    /// what that gives before the next record is piped.
     pub fn state_store<S: 'static>(&self, name: &str) -> Option<StoreHandle<S>> {
         let driven = self.driven.borrow();
         let global = driven

@@ -34,6 +34,7 @@ pub use describe::{DescribedKind, NodeDescription, SubtopologyDescription, Topol
 pub use error::TopologyError;
 pub use global::StoreSource;
 pub(crate) use instantiation::{BuiltTask, TaskNode, changelog_topic};
+pub(crate) use java_hash::{hash_code, in_hash_order};
 pub use sink::{Produced, StreamPartitioner, TopicNameExtractor};
 pub use source::{AutoOffsetReset, Consumed, RawRecord, TimestampExtractor, TimestampFunction};
 pub(crate) use source::{Decoded, SourceQueue, TypedSource, whole_names};

@@ -9,7 +9,10 @@ use super::{GroupProtocol, StreamsConfig};
 use crate::assignor::InputTopics;
 use crate::error::StreamsError;
 use crate::processor::TaskId;
-use crate::topology::{NodeKind, SinkTopic, SourceTopics, Topology, changelog_topic, whole_names};
+use crate::topology::{
+    NodeKind, SinkTopic, SourceTopics, Topology, changelog_topic, hash_code, in_hash_order,
+    whole_names,
+};
 use regex_lite::Regex;
 use riverrun_client::admin::{Admin, NewTopic};
 use riverrun_client::consumer::Consumer;
@@ -362,23 +365,23 @@ impl ApplicationTopics {
             }
         }
         // One repartition may feed the writer of another.
-        for _ in 0..=self.repartitions.len() {
-            for (number, outputs) in &self.outputs {
-                let inputs: Option<Vec<i32>> = self
-                    .inputs
-                    .get(number)
-                    .into_iter()
-                    .flatten()
-                    .map(|topic| counts.get(topic).copied())
+        loop {
+            let known_count = counts.len();
+            for inputs in self.inputs.values() {
+                let read: Vec<&String> = inputs
+                    .iter()
+                    .filter(|topic| self.repartitions.contains_key(*topic))
                     .collect();
-                let Some(most) = inputs.and_then(|inputs| inputs.into_iter().max()) else {
-                    continue;
-                };
-                for output in outputs {
-                    if self.repartitions.contains_key(output) {
-                        counts.entry(output.clone()).or_insert(most);
+                for topic in in_hash_order(read, |topic| hash_code(topic)) {
+                    if !counts.contains_key(topic)
+                        && let Some(most) = self.most_before(topic, counts)
+                    {
+                        counts.insert(topic.clone(), most);
                     }
                 }
+            }
+            if counts.len() == known_count {
+                break;
             }
         }
         self.copartition(counts)?;
@@ -392,6 +395,16 @@ impl ApplicationTopics {
             ))),
             None => Ok(()),
         }
+    }
+
+    /// The most partitions of the inputs of sub-topologies that write `topic`. Those that are not known yet are left
+    /// out, as by Kafka Streams: a sub-topology may read what it writes itself.
+    fn most_before(&self, topic: &str, counts: &BTreeMap<String, i32>) -> Option<i32> {
+        let writers = self.outputs.iter();
+        let writers = writers.filter(|(_, outputs)| outputs.contains(topic));
+        let inputs = writers.filter_map(|(number, _)| self.inputs.get(number));
+        let counts = inputs.flatten().filter_map(|input| counts.get(input));
+        counts.copied().max()
     }
 
     /// Topics whose records meet have as many partitions each. The application's own follow those of others, or the

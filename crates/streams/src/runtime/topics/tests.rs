@@ -45,3 +45,51 @@ fn groups_of_a_cogroup_are_of_as_many_partitions_before_they_are_repartitioned()
         assert_eq!(of_cogroup(a, b, counts), own, "{counts:?}");
     }
 }
+
+/// The counts of the repartition topics of what `build` builds, whose inputs have these counts.
+fn repartitions(
+    build: fn(&StreamsBuilder),
+    inputs: &[(&str, i32)],
+) -> Result<Vec<(String, i32)>, Box<dyn std::error::Error>> {
+    let builder = StreamsBuilder::new();
+    build(&builder);
+    let config = StreamsConfig::new("app", "localhost:9092")?;
+    let topics = ApplicationTopics::of(&builder.build()?, &config)?;
+    let inputs = inputs
+        .iter()
+        .map(|(topic, count)| ((*topic).to_owned(), *count));
+    let mut counts: BTreeMap<String, i32> = inputs.collect();
+    topics.count_repartitions(&mut counts)?;
+    counts.retain(|topic, _| topics.is_repartition(topic));
+    Ok(counts.into_iter().collect())
+}
+
+#[test]
+fn a_repartition_has_as_many_partitions_as_what_is_written_to_it_comes_from()
+-> Result<(), Box<dyn std::error::Error>> {
+    // One after another.
+    let counted = repartitions(
+        |builder| {
+            let orders = builder.stream::<String, String>("orders");
+            let first = orders.repartition_with(Repartitioned::named("first"));
+            first
+                .merge(&builder.stream("others"))
+                .repartition_with(Repartitioned::named("second"))
+                .to("out");
+        },
+        &[("orders", 3), ("others", 2)],
+    )?;
+    let named = |name: &str, count| (format!("app-{name}-repartition"), count);
+    assert_eq!(counted, [named("first", 3), named("second", 3)]);
+    // A stream is merged with what came of it: its sub-topology reads the repartition that it writes.
+    let counted = repartitions(
+        |builder| {
+            let orders = builder.stream::<String, String>("orders");
+            let again = orders.repartition_with(Repartitioned::named("again"));
+            orders.merge(&again).to("out");
+        },
+        &[("orders", 3)],
+    )?;
+    assert_eq!(counted, [named("again", 3)]);
+    Ok(())
+}
