@@ -39,9 +39,9 @@
 //! - Look at a topology: [`topology::Topology::describe`], as a picture [`topology::TopologyDescription::to_svg`].
 //! - Run it, query its stores, read its metrics: [`runtime::KafkaStreams`] with [`runtime::StreamsConfig`].
 //!
-//! In the repository, `docs/streams.md` is a guide of twenty minutes, `docs/streams-reference.md` has all operators and
-//! settings, and what differs from Kafka Streams. `cargo run -p riverrun-streams --example operators` lists an example of
-//! each operator.
+//! In the repository, `docs/streams.md` is a guide of twenty minutes, and `docs/streams-reference.md` has all operators
+//! and settings, and what differs from Kafka Streams. `cargo run -p riverrun-streams --example operators` lists an
+//! example of each operator.
 //!
 //! # How it is made
 //!
