@@ -40,23 +40,56 @@ const OF_OPERATORS: [&str; 11] = [
     "KTable",
     "KGroupedTable",
 ];
-/// Their methods that are none: the examples' own frame, and what tells of a table.
-const NO_OPERATORS: [&str; 4] = ["new", "build", "build_with", "queryable_store_name"];
+/// The types of what operators are told.
+const OF_SETTINGS: [&str; 19] = [
+    "Consumed",
+    "Produced",
+    "Repartitioned",
+    "Grouped",
+    "Materialized",
+    "Joined",
+    "StreamJoined",
+    "TableJoined",
+    "Named",
+    "Branched",
+    "Printed",
+    "JoinWindows",
+    "TimeWindows",
+    "SlidingWindows",
+    "SessionWindows",
+    "UnlimitedWindows",
+    "EmitStrategy",
+    "Suppressed",
+    "BufferConfig",
+];
+/// Their methods that are none: the examples' own frame, and what tells of a table or of windows.
+const NO_OPERATORS: [&str; 8] = [
+    "new",
+    "build",
+    "build_with",
+    "queryable_store_name",
+    "size_ms",
+    "grace_ms",
+    "starts",
+    "is_closed",
+];
 
 #[test]
 fn every_operator_has_an_example() -> std::io::Result<()> {
     let of_crate = Path::new(env!("CARGO_MANIFEST_DIR"));
     let examples = source(&of_crate.join("examples/operators/all"))?;
-    let library = source(&of_crate.join("src/dsl"))?;
+    let library = source(&of_crate.join("src/dsl"))? + &source(&of_crate.join("src/topology"))?;
     let mut operators = BTreeSet::new();
-    let mut is_of_operators = false;
+    let mut of_type = "";
     for line in library.lines() {
         if line.starts_with("impl") {
-            let words: Vec<&str> = line
-                .split(|letter: char| !letter.is_alphanumeric())
-                .collect();
+            let words = line.split(|letter: char| !letter.is_alphanumeric());
+            let known = |word: &&str| OF_OPERATORS.contains(word) || OF_SETTINGS.contains(word);
             let is_of_trait = line.contains(" for ");
-            is_of_operators = !is_of_trait && words.iter().any(|word| OF_OPERATORS.contains(word));
+            of_type = words.into_iter().find(known).unwrap_or_default();
+            if is_of_trait {
+                of_type = "";
+            }
         }
         let method = line
             .trim_start()
@@ -64,18 +97,28 @@ fn every_operator_has_an_example() -> std::io::Result<()> {
             .map(|line| line.trim_start_matches("const "));
         let name = method.and_then(|method| method.strip_prefix("fn "));
         let name = name.and_then(|name| name.split(['(', '<']).next());
-        if let Some(name) = name.filter(|name| is_of_operators && !NO_OPERATORS.contains(name)) {
-            operators.insert(name);
+        if let Some(name) = name.filter(|name| !of_type.is_empty() && !NO_OPERATORS.contains(name))
+        {
+            operators.insert((of_type, name));
         }
     }
-    let calls = |name: &str| ["(", "::<"].map(|after| format!(".{name}{after}"));
-    let is_shown = |name: &&str| calls(name).iter().any(|call| examples.contains(call));
-    let (shown, missing): (Vec<&str>, Vec<&str>) = operators.into_iter().partition(is_shown);
-    assert_eq!(missing, [""; 0], "have no example");
-    assert!(
-        shown.contains(&"count") && shown.contains(&"join_table"),
-        "{shown:?}"
-    );
+    let is_shown = |(of_type, name): &(&str, &str)| {
+        let calls = [
+            format!(".{name}("),
+            format!(".{name}::<"),
+            format!("{of_type}::{name}("),
+        ];
+        calls.iter().any(|call| examples.contains(call))
+    };
+    let (shown, missing): (Vec<_>, Vec<_>) = operators.into_iter().partition(is_shown);
+    assert_eq!(missing, [("", ""); 0], "have no example");
+    for known in [
+        ("KGroupedStream", "count"),
+        ("KStream", "join_table"),
+        ("TableJoined", "with"),
+    ] {
+        assert!(shown.contains(&known), "{known:?} among {shown:?}");
+    }
     Ok(())
 }
 

@@ -4,6 +4,7 @@ mod groups;
 mod joins;
 mod processors;
 pub(crate) mod script;
+mod settings;
 mod stores;
 mod streams;
 mod tables;
@@ -30,6 +31,7 @@ pub(crate) fn examples() -> impl Iterator<Item = &'static Example> {
         tables::EXAMPLES,
         processors::EXAMPLES,
         stores::EXAMPLES,
+        settings::EXAMPLES,
     ];
     by_kind.into_iter().flatten().copied().flatten()
 }
