@@ -129,7 +129,18 @@ impl Task {
     /// One of them failed.
     pub fn init(&mut self, now_ms: i64) -> Result<(), StreamsError> {
         self.context.wall_clock_ms = now_ms;
-        self.each_node(|node, context| node.init(context))
+        // What a processor puts into a store, before the first record, is of this time.
+        self.context.record = RecordContext::of_no_record(now_ms);
+        self.each_node(|node, context| {
+            // No handler is asked: records would come to a processor that has not begun.
+            node.init(context).map_err(|failure| match failure.0 {
+                FailureKind::Processing(source) => Failure::fatal(StreamsError::Processing {
+                    place: context.place(),
+                    source,
+                }),
+                FailureKind::Fatal(error) => Failure::fatal(error),
+            })
+        })
     }
 
     /// Adds records of one input partition, in the order of their offsets. Records of partitions that the task does

@@ -135,7 +135,7 @@ impl<K: Data, V: Data> ProcessorContext<'_, K, V> {
     }
 
     /// Calls `punctuate` at `start_ms` and every `interval_ms` after it; if that has passed, first at the next of
-    /// these times (KIP-1146).
+    /// these times after now (KIP-1146).
     pub fn schedule_from(
         &mut self,
         start_ms: i64,
@@ -149,8 +149,8 @@ impl<K: Data, V: Data> ProcessorContext<'_, K, V> {
         let interval_ms = interval_ms.max(1);
         let first_ms = match now_ms > start_ms {
             true => {
-                let passed = (now_ms - start_ms + interval_ms - 1) / interval_ms;
-                start_ms.saturating_add(passed.saturating_mul(interval_ms))
+                let passed = now_ms.saturating_sub(start_ms) / interval_ms;
+                start_ms.saturating_add((passed + 1).saturating_mul(interval_ms))
             }
             false => start_ms,
         };

@@ -10,6 +10,7 @@ mod messages;
 mod mixed;
 mod operators;
 mod optimization;
+mod processors;
 mod stateless;
 mod stream_joins;
 mod suppress;
