@@ -1,10 +1,8 @@
 //! A record that a buffer holds back, and where it came from.
 
-use super::format::borrow;
+use super::format::{self, borrow};
 use crate::formats::record_context::ProcessorRecordContext;
-use crate::headers::Headers;
 use crate::record::RecordContext;
-use crate::store_fault::StoreFault;
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -20,19 +18,14 @@ pub(crate) fn lend(context: &RecordContext) -> ProcessorRecordContext<'_> {
 }
 
 /// The context of a buffer's bytes.
-pub(crate) fn own(context: &ProcessorRecordContext<'_>) -> Result<RecordContext, StoreFault> {
-    let mut headers = Headers::new();
-    for header in &context.headers {
-        let key = std::str::from_utf8(header.key).map_err(|error| StoreFault::Row(error.into()))?;
-        headers.add(key, header.value.map(Bytes::copy_from_slice));
-    }
-    Ok(RecordContext {
+pub(crate) fn own(context: &ProcessorRecordContext<'_>) -> RecordContext {
+    RecordContext {
         topic: Arc::from(context.topic),
         partition: context.partition,
         offset: context.offset,
         timestamp_ms: context.timestamp_ms,
-        headers,
-    })
+        headers: context.headers.iter().map(format::own).collect(),
+    }
 }
 
 /// What a context counts for in a buffer's size.

@@ -186,7 +186,7 @@ impl<K, V> Codec<K, V> {
         } = self.format.read(row)?;
         let headers = match headers.is_empty() {
             true => Headers::new(),
-            false => own_headers(&headers)?,
+            false => own_headers(&headers),
         };
         let value = self
             .value

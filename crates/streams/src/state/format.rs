@@ -131,12 +131,32 @@ pub(crate) fn borrow(header: &Header) -> record::Header<'_> {
     }
 }
 
-/// Headers of a row, as values of their own.
-pub(crate) fn own_headers(headers: &StoredHeaders<'_>) -> Result<Headers, StoreFault> {
-    let mut owned = Headers::new();
-    for header in headers.iter() {
-        let key = std::str::from_utf8(header.key).map_err(|error| StoreFault::Row(error.into()))?;
-        owned.add(key, header.value.map(Bytes::copy_from_slice));
+/// Headers of a row, as values of their own. Keys that are no text have replacement characters, as in Kafka Streams.
+pub(crate) fn own_headers(headers: &StoredHeaders<'_>) -> Headers {
+    headers.iter().map(|header| own(&header)).collect()
+}
+
+/// A header as a value of its own.
+pub(crate) fn own(header: &record::Header<'_>) -> Header {
+    Header {
+        key: header.key_text().into(),
+        value: header.value.map(Bytes::copy_from_slice),
     }
-    Ok(owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::raw;
+
+    #[test]
+    fn a_key_of_a_header_that_is_no_text_is_read() {
+        // Two headers of the keys c3 28 and `k`, the second without a value.
+        let stored = [0x12, 4, 4, 0xc3, 0x28, 2, b'v', 2, b'k', 1, 0];
+        let headers = own_headers(&raw::headers(&stored).expect("headers"));
+        let mut expected = Headers::new();
+        expected.add("\u{fffd}(", Bytes::from_static(b"v"));
+        expected.add("k", None);
+        assert_eq!(headers, expected);
+    }
 }

@@ -194,7 +194,7 @@ impl<K, V> GraceBuffer<K, V> {
         let due = Due {
             key: self.codec.read_key(key.key)?,
             value: self.codec.read_value(value)?,
-            context: own(&held.context)?,
+            context: own(&held.context),
         };
         let row_key = row_key.to_vec();
         drop(row);

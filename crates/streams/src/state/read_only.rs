@@ -164,6 +164,22 @@ impl<K, A> ReadOnlySessionStore<'_, K, A> {
         self.0
             .find_sessions_of_keys(from, to, earliest_end_ms, latest_start_ms, direction)
     }
+
+    /// See [`SessionStore::find_sessions_of_keys_as`].
+    ///
+    /// # Errors
+    /// As `fetch_session`.
+    pub fn find_sessions_of_keys_as<F: View>(
+        &mut self,
+        from: Option<&K>,
+        to: Option<&K>,
+        earliest_end_ms: i64,
+        latest_start_ms: i64,
+        direction: Direction,
+    ) -> Result<impl Iterator<Item = Found<Windowed<K>, F::Of<A>>> + '_, StreamsError> {
+        self.0
+            .find_sessions_of_keys_as::<F>(from, to, earliest_end_ms, latest_start_ms, direction)
+    }
 }
 
 impl<K, V> ReadOnlyVersionedStore<'_, K, V> {

@@ -19,13 +19,26 @@ impl Sequence {
     /// The next number.
     pub(crate) fn next_number(&mut self) -> i32 {
         self.last = self.last.wrapping_add(1);
-        let number = self.last & i64::from(i32::MAX);
-        i32::try_from(number).expect("it has 31 bits")
+        self.last_number()
+    }
+
+    /// The last number.
+    fn last_number(&self) -> i32 {
+        i32::try_from(self.last & i64::from(i32::MAX)).expect("it has 31 bits")
     }
 
     /// `key` with the next number instead of the one that it ends with.
     pub(crate) fn number(&mut self, key: &[u8]) -> Vec<u8> {
         let number = self.next_number();
+        self.numbered(key, number)
+    }
+
+    /// `key` with the last number instead of the one that it ends with: that of the row that was put last.
+    pub(crate) fn with_last_number(&mut self, key: &[u8]) -> Vec<u8> {
+        self.numbered(key, self.last_number())
+    }
+
+    fn numbered(&mut self, key: &[u8], number: i32) -> Vec<u8> {
         let mut numbered = std::mem::take(&mut self.scratch);
         numbered.clear();
         let start = key.len().saturating_sub(size_of::<i32>());

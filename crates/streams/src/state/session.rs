@@ -2,7 +2,7 @@
 
 use super::base::{Base, Beside, Flushed, Found, OverBytes};
 use super::byte_store::{Forwarding, Scan};
-use super::bytes::Direction;
+use super::bytes::{Direction, Row, Rows};
 use super::codec::{AggregationWithHeaders, Codec, Plain, View, WithHeaders};
 use super::window::RangesByTime;
 use super::window_key::{bounds, damaged};
@@ -14,16 +14,20 @@ use crate::processor::TaskContext;
 use crate::serde::{Window, Windowed};
 use crate::store_fault::StoreFault;
 use std::fmt;
+use std::iter::Peekable;
 use std::ops::RangeInclusive;
 
 /// Aggregations by key and session, for a time.
 ///
 /// A session whose end is older than the retention, measured from the latest end, is not seen any more, unless a cache
 /// still has it. Sessions of a key are in the order of their ends. Ranges of several keys go segment by segment, and by
-/// key within one; in a store in memory by end.
+/// key within one; in a store in memory by end. Of sessions of one key and end the earliest start comes first; in a store
+/// in memory without a cache the latest.
 pub struct SessionStore<K, A> {
     pub(crate) base: Base<K, A>,
     ranges_by_time: RangesByTime,
+    /// Of sessions of one key and end the latest start comes first, and backward the earliest.
+    latest_starts_first: bool,
     /// The key of the end of a range.
     end: Vec<u8>,
 }
@@ -60,10 +64,15 @@ struct Wanted {
 }
 
 impl<K, A> SessionStore<K, A> {
-    pub(crate) const fn new(base: Base<K, A>, ranges_by_time: RangesByTime) -> Self {
+    pub(crate) const fn new(
+        base: Base<K, A>,
+        ranges_by_time: RangesByTime,
+        latest_starts_first: bool,
+    ) -> Self {
         Self {
             base,
             ranges_by_time,
+            latest_starts_first,
             end: Vec::new(),
         }
     }
@@ -231,6 +240,27 @@ impl<K, A> SessionStore<K, A> {
         latest_start_ms: i64,
         direction: Direction,
     ) -> Result<impl Iterator<Item = Found<Windowed<K>, A>> + '_, StreamsError> {
+        self.find_sessions_of_keys_as::<Plain>(
+            from,
+            to,
+            earliest_end_ms,
+            latest_start_ms,
+            direction,
+        )
+    }
+
+    /// As `find_sessions_of_keys`, in a view.
+    ///
+    /// # Errors
+    /// As `find_sessions`.
+    pub fn find_sessions_of_keys_as<F: View>(
+        &mut self,
+        from: Option<&K>,
+        to: Option<&K>,
+        earliest_end_ms: i64,
+        latest_start_ms: i64,
+        direction: Direction,
+    ) -> Result<impl Iterator<Item = Found<Windowed<K>, F::Of<A>>> + '_, StreamsError> {
         let Base { codec, key, .. } = &mut self.base;
         let written = from
             .map_or(Ok(()), |from| codec.write_key(from, key))
@@ -246,7 +276,7 @@ impl<K, A> SessionStore<K, A> {
         let (from, to) = (wanted.from.as_deref(), wanted.to.as_deref());
         let range = SessionKey::range(from, to, latest_start_ms);
         let by_time = self.ranges_by_time == RangesByTime::Always;
-        self.rows::<Plain>(&range, wanted, (direction, by_time, false))
+        self.rows::<F>(&range, wanted, (direction, by_time, false))
     }
 
     /// All sessions that end within these times; in a store for results that are emitted when sessions close, in the
@@ -258,7 +288,18 @@ impl<K, A> SessionStore<K, A> {
         &mut self,
         ends_ms: RangeInclusive<i64>,
     ) -> Result<impl Iterator<Item = Found<Windowed<K>, A>> + '_, StreamsError> {
-        self.find_between(ends_ms, false)
+        self.find_sessions_by_end_as::<Plain>(ends_ms)
+    }
+
+    /// As `find_sessions_by_end`, in a view.
+    ///
+    /// # Errors
+    /// As `find_sessions`.
+    pub fn find_sessions_by_end_as<F: View>(
+        &mut self,
+        ends_ms: RangeInclusive<i64>,
+    ) -> Result<impl Iterator<Item = Found<Windowed<K>, F::Of<A>>> + '_, StreamsError> {
+        self.find_between::<F>(ends_ms, false)
     }
 
     /// As `find_sessions_by_end`, of a store whose results are emitted when sessions close: as in Kafka Streams it
@@ -271,14 +312,14 @@ impl<K, A> SessionStore<K, A> {
         ends_ms: RangeInclusive<i64>,
     ) -> Result<impl Iterator<Item = Result<(Windowed<K>, A), StreamsError>> + '_, StreamsError>
     {
-        self.find_between(ends_ms, true)
+        self.find_between::<Plain>(ends_ms, true)
     }
 
-    fn find_between(
+    fn find_between<F: View>(
         &mut self,
         ends_ms: RangeInclusive<i64>,
         shows_expired: bool,
-    ) -> Result<impl Iterator<Item = Result<(Windowed<K>, A), StreamsError>> + '_, StreamsError>
+    ) -> Result<impl Iterator<Item = Found<Windowed<K>, F::Of<A>>> + use<'_, F, K, A>, StreamsError>
     {
         let wanted = Wanted {
             from: None,
@@ -289,7 +330,7 @@ impl<K, A> SessionStore<K, A> {
         };
         let range = SessionKey::range(None, None, i64::MAX);
         let by_time = self.ranges_by_time != RangesByTime::Never;
-        self.rows::<Plain>(&range, wanted, (Direction::Forward, by_time, shows_expired))
+        self.rows::<F>(&range, wanted, (Direction::Forward, by_time, shows_expired))
     }
 
     /// All sessions of `key`.
@@ -332,6 +373,13 @@ impl<K, A> SessionStore<K, A> {
             shows_expired,
         };
         let rows = bytes.scan(&scan).map_err(|fault| fault.of(name))?;
+        let rows: Rows<'_> = match self.latest_starts_first {
+            true => Box::new(TurnedStarts {
+                rows: rows.peekable(),
+                turned: Vec::new(),
+            }),
+            false => rows,
+        };
         Ok(rows.filter_map(move |row| {
             let read = row.and_then(|(key, row)| {
                 let key = SessionKey::read(&key).map_err(damaged)?;
@@ -371,6 +419,35 @@ impl<K, A> SessionStore<K, A> {
             }
             flushed
         }))
+    }
+}
+
+/// Rows of sessions, those of one key and end the other way round.
+struct TurnedStarts<'a> {
+    rows: Peekable<Rows<'a>>,
+    /// Of one key and end; the next is the last.
+    turned: Vec<Row<'a>>,
+}
+
+impl<'a> Iterator for TurnedStarts<'a> {
+    type Item = Result<Row<'a>, StoreFault>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.turned.is_empty() {
+            match self.rows.next()? {
+                Ok(first) => self.turned.push(first),
+                fault @ Err(_) => return Some(fault),
+            }
+            let key_and_end = |(key, _): &Row<'_>| key.len().saturating_sub(size_of::<i64>());
+            while let Some(last) = self.turned.last()
+                && let Some(Ok(row)) = self.rows.peek()
+                && last.0[..key_and_end(last)] == row.0[..key_and_end(row)]
+                && let Some(Ok(row)) = self.rows.next()
+            {
+                self.turned.push(row);
+            }
+        }
+        self.turned.pop().map(Ok)
     }
 }
 

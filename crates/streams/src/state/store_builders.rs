@@ -323,9 +323,13 @@ impl<K: 'static, A: 'static> StoreBuilder for SessionStoreBuilder<K, A> {
         let bytes = opening.open(supplier.store_type)?;
         let codec = self.wishes.codec(building, &supplier.name, format);
         let base = Base::new(&supplier.name, codec, bytes);
+        let latest_starts_first = supplier.store_type == StoreType::InMemory
+            && !supplier.is_time_first
+            && !self.wishes.is_cached;
         Ok(BuiltStore::new(SessionStore::new(
             base,
             ranges_by_time(supplier.store_type, time_first),
+            latest_starts_first,
         )))
     }
 }

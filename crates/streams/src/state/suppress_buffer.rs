@@ -230,7 +230,7 @@ impl<K, V> SuppressBuffer<K, V> {
         let version = BufferVersion::of_header(version).map_err(damaged)?;
         let change = BufferChange::read(version, value).map_err(damaged)?;
         let context = match &change.context {
-            Some(context) => own(context)?,
+            Some(context) => own(context),
             // The oldest release did not write where a record came from.
             None => RecordContext {
                 topic: Arc::clone(&self.codec.topic),

@@ -157,7 +157,8 @@ impl<K, V> VersionedKeyValueStore<K, V> {
         self.named(records)
     }
 
-    /// Says that `key` has no value from `timestamp_ms` on; the version that was valid then.
+    /// Says that `key` has no value from `timestamp_ms` on; the version that was valid then. None if that time is older
+    /// than the history retention, as in `put`.
     ///
     /// # Errors
     /// As `put`.
@@ -168,8 +169,8 @@ impl<K, V> VersionedKeyValueStore<K, V> {
         timestamp_ms: i64,
     ) -> Result<Option<VersionedRecord<V>>, StreamsError> {
         let old = self.get_at(key, timestamp_ms)?;
-        self.put(context, key, None, timestamp_ms)?;
-        Ok(old)
+        let put = self.put(context, key, None, timestamp_ms)?;
+        Ok(old.filter(|_| put != VersionedPut::NotPut))
     }
 
     fn read(&self, version: &StoredVersion) -> Result<VersionedRecord<V>, StoreFault> {

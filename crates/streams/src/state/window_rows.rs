@@ -102,9 +102,18 @@ impl<B: Backend> ByteStore for WindowRows<B> {
         if time_ms < self.segments.first_visible_ms() {
             return Ok(None);
         }
-        match self.segments.for_read(time_ms) {
-            Some(map) => map.get(key),
-            None => Ok(None),
+        let Some(map) = self.segments.for_read(time_ms) else {
+            return Ok(None);
+        };
+        match &mut self.sequence {
+            None => map.get(key),
+            // Of the rows of a key and time the one that was put last, as long as no other row of the store was.
+            Some(sequence) => {
+                let numbered = sequence.with_last_number(key);
+                let found = map.get(&numbered);
+                sequence.give_back(numbered);
+                found
+            }
         }
     }
 
@@ -117,11 +126,14 @@ impl<B: Backend> ByteStore for WindowRows<B> {
         let is_kept = match &mut self.sequence {
             None => self.write(key, value)?,
             Some(sequence) => {
-                // A row of duplicates is never deleted one by one. In memory its time is noted.
+                // A row of duplicates is never deleted one by one. In memory its time is noted, and it has a number.
                 if value.is_none() {
                     let time_ms = self.kind.time_ms(key)?;
-                    if self.segments.is_exact() && self.segments.for_write(time_ms)?.is_none() {
-                        context.drop_record();
+                    if self.segments.is_exact() {
+                        sequence.next_number();
+                        if self.segments.for_write(time_ms)?.is_none() {
+                            context.drop_record();
+                        }
                     }
                     return Ok(());
                 }

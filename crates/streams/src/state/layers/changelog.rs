@@ -95,7 +95,7 @@ impl<S: ByteStore> Changelogged<S> {
             _ => context.record.timestamp_ms,
         };
         let headers = match &parts {
-            Some(parts) if format.has_headers() => own_headers(&parts.headers)?,
+            Some(parts) if format.has_headers() => own_headers(&parts.headers),
             _ if format.has_headers() || self.logged.record_headers => {
                 context.record.headers.clone()
             }

@@ -35,6 +35,29 @@ fn put(
 }
 
 #[test]
+fn a_version_that_is_too_old_to_be_deleted_is_not_returned() {
+    for store_type in [StoreType::InMemory, StoreType::Persistent] {
+        let mut world = World::new(0);
+        let (store, _) = world.build::<Store>(&builder(store_type));
+        put(&mut world, &store, "k", Some("a"), 1000);
+        put(
+            &mut world,
+            &store,
+            "other",
+            Some("b"),
+            1000 + 2 * HISTORY_MS,
+        );
+        let mut store = store.borrow_mut();
+        let mut delete = |time_ms| {
+            let deleted = store.delete(&mut world.context, &"k".to_owned(), time_ms);
+            deleted.expect("deleted").map(|version| version.value)
+        };
+        assert_eq!(delete(2000), None);
+        assert_eq!(delete(1000 + HISTORY_MS).as_deref(), Some("a"));
+    }
+}
+
+#[test]
 fn versions_are_found_by_their_time() {
     for store_type in [StoreType::InMemory, StoreType::Persistent] {
         let mut world = World::new(0);

@@ -270,6 +270,28 @@ fn duplicates_are_numbered_by_the_store_and_by_the_changelog() {
     }
 }
 
+/// As in Kafka Streams, which asks with the number of the last row: a row is found until another one is put.
+#[test]
+fn one_of_several_duplicates_is_the_row_that_was_put_last() {
+    for store_type in [StoreType::InMemory, StoreType::Persistent] {
+        let mut world = World::new(0);
+        let supplier = supplier(store_type, TimeFirst::No).retaining_duplicates();
+        let (store, _) = world.build::<Store>(&builder(IN_MEMORY, supplier));
+        let one = |key: &str| {
+            let found = store.borrow_mut().fetch_one(&key.to_owned(), 1000);
+            found.expect("fetched")
+        };
+        put(&mut world, &store, "k", Some("a"), 1000);
+        put(&mut world, &store, "k", Some("b"), 1000);
+        assert_eq!(one("k").as_deref(), Some("b"));
+        put(&mut world, &store, "k", None, 1000);
+        let kept_on_disk = (store_type == StoreType::Persistent).then_some("b");
+        assert_eq!(one("k").as_deref(), kept_on_disk, "a null has a number");
+        put(&mut world, &store, "other", Some("c"), 1000);
+        assert_eq!((one("k"), one("other")), (None, Some("c".to_owned())));
+    }
+}
+
 /// Whether it has gone on with the rows on its disk, or has restored them.
 #[test]
 fn duplicates_of_a_process_before_are_not_written_over() {
