@@ -1,7 +1,24 @@
 //! Reads the big-endian fields of a format front to back, and checks each length before it is used.
 
 use super::FormatError;
-use model::varint::read_varint;
+use model::varint::unzigzag_u32;
+
+/// The zigzag varint of 32 bits at the front, and how many bytes it takes. As in Kafka Streams, bits of a fifth byte
+/// that an i32 has no room for are dropped; records and requests refuse them.
+pub(super) fn read_varint(bytes: &[u8]) -> Result<(i32, usize), FormatError> {
+    const BYTES_MAX: usize = 5;
+    let mut value = 0;
+    for (at, byte) in bytes.iter().take(BYTES_MAX).enumerate() {
+        value |= u32::from(byte & 0x7f) << (7 * at);
+        if *byte < 0x80 {
+            return Ok((unzigzag_u32(value), at + 1));
+        }
+    }
+    Err(match bytes.len() {
+        ..BYTES_MAX => FormatError::Truncated,
+        _ => FormatError::VarintTooLong,
+    })
+}
 
 /// At the next field of some bytes.
 #[derive(Clone, Debug)]

@@ -12,7 +12,8 @@
 //! within the size.
 
 use super::FormatError;
-use model::varint::{read_varint, size_of_varint, unzigzag_u32, write_varint};
+use super::field_reader::read_varint;
+use model::varint::{size_of_varint, unzigzag_u32, write_varint};
 use record::Header;
 
 /// Headers, borrowed from the bytes of a stored value.

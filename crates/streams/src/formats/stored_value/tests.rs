@@ -143,6 +143,10 @@ fn what_kafka_streams_takes_is_taken() {
     check("06 01 02 61", 0);
     check("0e 02 02 61 02 01 02 61", 1);
     check("0c 8200 02 61 02 01", 1);
+    // A size and a count whose fifth bytes have bits that an i32 has no room for.
+    check("8080808020", 0);
+    check("0a ffffffff62", 0);
+    check("8c80808020 02 02 61 02 01 02", 1);
 }
 
 fn headers() -> impl Strategy<Value = Vec<(Vec<u8>, Option<Vec<u8>>)>> {
