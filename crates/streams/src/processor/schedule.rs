@@ -35,7 +35,7 @@ impl Scheduled {
 }
 
 /// Calls by one of the times: a binary heap whose first is the earliest. Which of several calls of one time comes first
-/// is what becomes of the order in the heap. Nodes of Kafka Streams see the same, as its calls are in such a heap, where
+/// is what becomes of the order in the heap. Nodes of Kafka Streams see the same: its calls are in such a heap, where
 /// those that are cancelled stay until their time.
 #[derive(Debug, Default)]
 struct Calls(Vec<Scheduled>);

@@ -21,8 +21,8 @@ use std::ops::RangeInclusive;
 ///
 /// A session whose end is older than the retention, measured from the latest end, is not seen any more, unless a cache
 /// still has it. Sessions of a key are in the order of their ends. Ranges of several keys go segment by segment, and by
-/// key within one; in a store in memory by end. Of sessions of one key and end the earliest start comes first; in a store
-/// in memory without a cache the latest.
+/// key within one; in a store in memory by end. Of sessions of one key and end the earliest start comes first; in a
+/// store in memory without a cache the latest.
 pub struct SessionStore<K, A> {
     pub(crate) base: Base<K, A>,
     ranges_by_time: RangesByTime,
