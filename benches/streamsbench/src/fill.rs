@@ -13,6 +13,8 @@ use super::random::Random;
 const SPAN_MS: u64 = 600_000;
 /// Words of a line.
 const WORDS: usize = 4;
+/// `min.compaction.lag.ms` of a changelog, a week: the broker would take half of it away while it is measured.
+const UNCOMPACTED_MS: &str = "604800000";
 
 /// What records are like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +84,9 @@ async fn create(servers: &str, topic: NewTopic) -> Result<()> {
 async fn fill(servers: &str, topic: &str, shape: Shape) -> Result<()> {
     let mut new_topic = NewTopic::new(topic).partitions(shape.partition_count);
     if shape.kind == Kind::Changelog {
-        new_topic = new_topic.config("cleanup.policy", "compact");
+        new_topic = new_topic
+            .config("cleanup.policy", "compact")
+            .config("min.compaction.lag.ms", UNCOMPACTED_MS);
     }
     create(servers, new_topic).await?;
     let mut config = ProducerConfig::with_bootstrap_servers(servers)?;
