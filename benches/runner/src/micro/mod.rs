@@ -86,7 +86,7 @@ pub(crate) struct Options {
     /// Operations, or what their names begin with before the `/`
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// One round of short samples, for development
+    /// Two rounds of short samples, for development
     #[arg(long)]
     quick: bool,
     /// How many times both sides run in turn [default: 5]
