@@ -5,7 +5,8 @@ use riverrun_streams::dsl::{
     EmitStrategy, Materialized, SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows,
     UnlimitedWindows,
 };
-use riverrun_streams::test_driver::TopologyTestDriver;
+use riverrun_streams::processor::EmitIntervals;
+use riverrun_streams::test_driver::{TestDriverConfig, TopologyTestDriver};
 
 /// The driver of an aggregation: windows, size or gap, grace, then how far windows advance or, after an `r`, for how
 /// long they are kept.
@@ -68,4 +69,41 @@ fn a_window_without_an_end_never_closes() {
         .count();
     let error = builder.build().expect_err("it never closes").to_string();
     assert!(error.contains("never closes"), "{error}");
+}
+
+/// Each look at a store costs more than a record does.
+#[test]
+fn a_store_is_looked_through_once_in_an_interval_of_the_clock() -> Result<(), Error> {
+    let builder = StreamsBuilder::new();
+    let stream = builder.stream::<Text, Text>("in");
+    let windowed = stream
+        .group_by_key()
+        .windowed_by(TimeWindows::of_size_with_no_grace(10));
+    write_windows(
+        &windowed
+            .emit_strategy(EmitStrategy::on_window_close())
+            .count(),
+    );
+    let config = TestDriverConfig {
+        emit_intervals: EmitIntervals {
+            windowed_aggregation_ms: 1000,
+            ..EmitIntervals::NONE
+        },
+        ..TestDriverConfig::default()
+    };
+    let driver = TopologyTestDriver::with(&builder.build()?, config)?;
+    let input = driver.input_topic::<Text, Text>("in");
+    let output = driver.output_topic::<Text, Text>("out");
+    let check = |by_ms: i64, timestamp_ms: i64, expected: &[&str]| -> Result<(), Error> {
+        driver.advance_wall_clock_time(by_ms)?;
+        input.pipe(Some("k".to_owned()), None, timestamp_ms)?;
+        let given = output.read_records()?.into_iter();
+        let keys: Vec<String> = given.filter_map(|result| result.key).collect();
+        assert_eq!(keys, expected, "at {timestamp_ms}");
+        Ok(())
+    };
+    check(0, 0, &[])?;
+    check(1000, 10, &["k@0-10"])?;
+    check(999, 20, &[])?;
+    check(1, 30, &["k@10-20", "k@20-30"])
 }

@@ -45,6 +45,23 @@ fn joins_give_what_kafka_streams_gives() -> Result<(), Error> {
     crate::cases::run(include_str!("cases/stream_joins.txt"), "", driver_of)
 }
 
+/// What came later may have closed before.
+#[test]
+fn what_waits_for_a_partner_is_emitted_when_its_own_window_closes() -> Result<(), Error> {
+    let driver = driver_of(&["left", "10", "10", "50", "0"])?;
+    let left = driver.input_topic::<Text, Text>("left");
+    let pipe = |value: &str, timestamp_ms| {
+        left.pipe(Some("k".to_owned()), Some(value.to_owned()), timestamp_ms)
+    };
+    pipe("first", 100)?;
+    pipe("late", 95)?;
+    pipe("last", 156)?;
+    let given = driver.output_topic::<Text, Text>("out").read_records()?;
+    let values: Vec<Text> = given.into_iter().map(|result| result.value).collect();
+    assert_eq!(values, [Some("late+-".to_owned())]);
+    Ok(())
+}
+
 /// The topology of a join of two streams whose keys were changed.
 fn described(
     join: impl FnOnce(&KStream<String, String>, &KStream<String, String>) -> KStream<String, String>,

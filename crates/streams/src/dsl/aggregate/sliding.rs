@@ -241,11 +241,8 @@ impl<K: Data, V: Data, A: Data> Call<'_, K, V, A> {
             return Ok(());
         };
         let start_ms = at_ms.saturating_add(1);
+        // It ends later than the left one, which is open.
         let window = self.window(start_ms);
-        if window.end_ms < self.closed_ms {
-            context.drop_record();
-            return Ok(());
-        }
         self.rows.store.borrow_mut().put_timestamped(
             context,
             &self.record.key,

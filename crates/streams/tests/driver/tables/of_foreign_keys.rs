@@ -70,6 +70,25 @@ fn a_table_names_itself_and_versions_are_left_out_and_results_are_joined() {
     });
 }
 
+/// The right table has a newer version.
+#[test]
+fn an_older_version_of_the_right_table_is_told_to_nobody() -> Result<(), Error> {
+    let builder = StreamsBuilder::new();
+    let (a, b) = (versioned(&builder, "a"), versioned(&builder, "b"));
+    let joined = a.join_foreign_key(&b, |_, value| foreign_key(value), both);
+    joined.to_stream().to("out");
+    let driver = TopologyTestDriver::new(&builder.build()?)?;
+    let input = |topic| driver.input_topic::<String, String>(topic);
+    input("a").pipe("1".to_owned(), "x1".to_owned(), 10)?;
+    input("b").pipe("x".to_owned(), "new".to_owned(), 20)?;
+    input("b").pipe("x".to_owned(), "old".to_owned(), 15)?;
+    let out = driver.output_topic::<String, Option<String>>("out");
+    let values = out.read_records()?.into_iter().map(|result| result.value);
+    assert!(values.eq([Some("x1+new".to_owned())]));
+    assert_eq!(driver.metrics().dropped_records, 1);
+    Ok(())
+}
+
 #[test]
 fn headers_of_left_records_come_back_and_stay_with_their_subscriptions() -> Result<(), Error> {
     let builder = StreamsBuilder::new();

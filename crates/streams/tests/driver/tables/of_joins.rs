@@ -3,6 +3,7 @@
 use super::harness::{Texts, check, table, versioned};
 use riverrun_streams::dsl::{Joined, KStream, Materialized, Named, StreamsBuilder};
 use riverrun_streams::serde::text;
+use riverrun_streams::test_driver::TopologyTestDriver;
 use riverrun_streams::topology::Consumed;
 
 type Stream = KStream<Option<String>, Option<String>>;
@@ -25,6 +26,25 @@ fn left(left: &String, right: Option<&String>) -> String {
 
 fn outer(left: Option<&String>, right: Option<&String>) -> String {
     format!("{}+{}", shown(left), shown(right))
+}
+
+/// The end of what never was.
+#[test]
+fn a_key_that_no_table_has_had_joins_to_nothing() -> Result<(), Box<dyn std::error::Error>> {
+    let builder = StreamsBuilder::new();
+    let joined = table(&builder, "a").outer_join(&table(&builder, "b"), outer);
+    joined.to_stream().to("out");
+    let driver = TopologyTestDriver::new(&builder.build()?)?;
+    for topic in ["a", "b"] {
+        let input = driver.input_topic::<String, Option<String>>(topic);
+        input.pipe("k".to_owned(), None, 1)?;
+    }
+    assert!(
+        driver
+            .output_topic::<String, Option<String>>("out")
+            .is_empty()
+    );
+    Ok(())
 }
 
 #[test]
