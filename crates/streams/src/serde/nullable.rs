@@ -53,3 +53,16 @@ impl<T: DefaultSerde + 'static> DefaultSerde for Option<T> {
         nullable(T::serde())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_null_within_is_null() {
+        let serde = <Option<Option<String>>>::serde();
+        assert!(serde.is_null(&None));
+        assert!(serde.is_null(&Some(None)));
+        assert!(!serde.is_null(&Some(Some(String::new()))));
+    }
+}
