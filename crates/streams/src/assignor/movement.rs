@@ -197,3 +197,116 @@ fn least_lagging(
         .min_by_key(|(id, lag)| (*lag, *id))
         .map(|(id, _)| id)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn task(partition: i32) -> TaskId {
+        TaskId {
+            subtopology: 0,
+            partition,
+        }
+    }
+
+    const fn id(number: u8) -> ProcessId {
+        ProcessId([number; 16])
+    }
+
+    fn settings(max_warmup_replicas: usize) -> Settings {
+        Settings {
+            acceptable_recovery_lag: 100,
+            max_warmup_replicas,
+            num_standby_replicas: 1,
+            probing_rebalance_interval_ms: 600_000,
+            rack_aware_assignment_tags: BTreeSet::new(),
+        }
+    }
+
+    /// Processes of a thread each, with their active tasks.
+    fn processes(active: &[&[i32]]) -> Processes {
+        let processes = active.iter().zip(1..).map(|(active, number)| {
+            let process = Process {
+                threads: 1,
+                active: active.iter().map(|partition| task(*partition)).collect(),
+                ..Process::default()
+            };
+            (id(number), process)
+        });
+        processes.collect()
+    }
+
+    /// All but these lag without end.
+    fn lags(processes: &Processes, lag: &[(i32, u8, i64)]) -> Lags {
+        let mut lags = Lags::new(BTreeMap::new());
+        lags.set_process_count(processes.len());
+        for (partition, number, count) in lag {
+            lags.note(task(*partition), id(*number), Lag::Records(*count));
+        }
+        lags
+    }
+
+    /// Who stands by already has nothing to restore, and the other stands by in its place.
+    #[test]
+    fn a_task_goes_to_a_standby_that_has_caught_up_however_much_that_does() {
+        let mut processes = processes(&[&[0], &[1, 2], &[]]);
+        processes
+            .get_mut(&id(2))
+            .expect("a process")
+            .standby
+            .insert(task(0));
+        let known = [(0, 2, 100), (0, 3, 0), (1, 2, 0), (2, 2, 0)];
+        let lags = lags(&processes, &known);
+        let settings = settings(0);
+        let mut warmups = Warmups::new(0);
+        assert!(of_active_tasks(
+            &mut processes,
+            &lags,
+            &settings,
+            &mut warmups
+        ));
+        assert!(processes[&id(2)].active.contains(&task(0)));
+        assert!(processes[&id(1)].standby.contains(&task(0)));
+        // It is no standby that is to be somewhere else until it has caught up.
+        assert!(!of_standby_tasks(
+            &mut processes,
+            &lags,
+            &settings,
+            &mut warmups
+        ));
+        assert!(processes[&id(1)].standby.contains(&task(0)));
+    }
+
+    /// Without them there is nobody else to take it over.
+    #[test]
+    fn the_task_of_fewest_copies_warms_up_first() {
+        let mut processes = processes(&[&[0, 1], &[], &[]]);
+        let known = [(0, 2, 0), (0, 3, 0), (1, 2, 0), (1, 3, 101)];
+        let lags = lags(&processes, &known);
+        let settings = settings(1);
+        let mut warmups = Warmups::new(1);
+        assert!(of_active_tasks(
+            &mut processes,
+            &lags,
+            &settings,
+            &mut warmups
+        ));
+        assert_eq!(processes[&id(1)].standby, BTreeSet::from([task(1)]));
+    }
+
+    /// A copy that is worse is no place for a task.
+    #[test]
+    fn a_task_stays_where_nobody_lags_less() {
+        let mut processes = processes(&[&[0], &[]]);
+        let lags = lags(&processes, &[(0, 1, 500), (0, 2, 501)]);
+        let settings = settings(1);
+        let mut warmups = Warmups::new(1);
+        assert!(!of_active_tasks(
+            &mut processes,
+            &lags,
+            &settings,
+            &mut warmups
+        ));
+        assert!(processes[&id(1)].active.contains(&task(0)));
+    }
+}
