@@ -229,6 +229,23 @@ fn holds(
         .expect("put")
 }
 
+/// What was looked at before does not hide it.
+#[test]
+fn a_grace_buffer_gives_what_came_later_and_is_earlier() {
+    for store_type in STORE_TYPES {
+        let mut world = World::new(0);
+        let (buffer, _life) = world.build::<Grace>(&grace(store_type));
+        assert!(holds(&mut world, &buffer, ("a", "1", 1000)));
+        assert_eq!(due(&mut world, &buffer), [""; 0]);
+        assert!(holds(&mut world, &buffer, ("b", "2", 950)));
+        assert!(holds(&mut world, &buffer, ("c", "3", 1050)));
+        assert_eq!(due(&mut world, &buffer), ["b=2@950"]);
+        // The earliest that is held: it is due at once.
+        assert!(holds(&mut world, &buffer, ("d", "4", 950)));
+        assert_eq!(due(&mut world, &buffer), ["d=4@950"]);
+    }
+}
+
 #[test]
 fn a_grace_buffer_holds_records_until_their_grace_has_passed() {
     for store_type in STORE_TYPES {

@@ -3,13 +3,14 @@
 use super::key_value::offsets;
 use super::world::{World, copy_of};
 use crate::StreamsError;
+use crate::formats::window_key::WindowKey;
 use crate::headers::Headers;
 use crate::serde::{DefaultSerde as _, Window, Windowed};
 use crate::state::bytes::TaskDatabase;
 use crate::state::{
     CacheBudget, ChangelogRecord, DslStoreFormat, KeyValueStore, KeyValueStoreBuilder,
-    SessionStore, SessionSupplier, StateStore, StoreBuilder as _, StoreFault, StoreType, Stores,
-    TaskStorage,
+    SessionStore, SessionSupplier, StateStore, StoreBuilder, StoreFault, StoreType, Stores,
+    TaskStorage, WindowSupplier,
 };
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -319,23 +320,65 @@ fn a_store_that_is_closed_while_it_is_restored_goes_on_where_it_was_noted() {
 /// Rows that wait in files are not put into a store that nobody uses any more.
 #[test]
 fn a_store_that_is_given_up_does_no_work() {
-    let world = World::new(0);
-    let (_, life) = world.build::<Store>(&builder());
-    let mut life = life.borrow_mut();
-    let record = |offset: i64| ChangelogRecord {
-        key: offset.to_string().into(),
-        value: Some(vec![7; 8_000].into()),
-        timestamp_ms: offset,
-        headers: Headers::EMPTY,
-        offset,
-    };
-    let records: Vec<_> = (0..2_000).map(record).collect();
-    life.restore(&records).expect("restored");
-    let waiting_bytes = life.unsettled_bytes();
-    assert!(waiting_bytes > 0);
-    life.commit(&BTreeMap::new()).expect("given up");
-    assert_eq!(life.unsettled_bytes(), waiting_bytes);
-    life.close().expect("closed");
+    check_given_up(|life| {
+        life.commit(&BTreeMap::new()).expect("given up");
+        life.close().expect("closed");
+    });
+}
+
+/// They are restored again from the offset that was noted before.
+#[test]
+fn a_store_that_is_closed_while_it_is_restored_does_no_work() {
+    check_given_up(|life| {
+        life.close().expect("closed");
+    });
+}
+
+/// Of a store of keys and one of windows: who is done with it puts nothing into it that waits in files.
+fn check_given_up(give_up: impl Fn(&mut dyn StateStore)) {
+    let windows = WindowSupplier::new(
+        "s",
+        StoreType::Persistent,
+        DslStoreFormat::Timestamped,
+        200_000,
+        10,
+    );
+    let windows = Stores::timestamped_window_store_builder(windows, String::serde(), i64::serde());
+    let builders: [&dyn StoreBuilder; 2] = [&builder(), &windows];
+    for builder in builders {
+        let world = World::new(0);
+        let life = builder.build(&world.building(true)).expect("opened").store;
+        let mut life = life.borrow_mut();
+        let record = |offset: i64| {
+            let key = offset.to_string();
+            let window = WindowKey {
+                key: key.as_bytes(),
+                window_start_ms: offset,
+                sequence_number: 0,
+            };
+            ChangelogRecord {
+                key: window.to_store_key().into(),
+                value: Some(vec![7; 16_000].into()),
+                timestamp_ms: offset,
+                headers: Headers::EMPTY,
+                offset,
+            }
+        };
+        let records: Vec<_> = (0..2_000).map(record).collect();
+        life.restore(&records).expect("restored");
+        assert!(life.unsettled_bytes() > 16 << 20);
+        let tables = || {
+            let database = world.storage.database().expect("open");
+            let database = database.expect("a database");
+            let names: Vec<String> = database.names().collect();
+            let rows = names.iter().filter(|name| !name.ends_with("/offsets"));
+            let rows = rows.map(|name| database.keyspace(name).expect("a keyspace"));
+            rows.map(|rows| rows.approximate_len()).sum::<usize>()
+        };
+        assert_eq!(tables(), 0);
+        give_up(&mut *life);
+        assert_eq!(tables(), 0);
+    }
 }
 
 fn check_restored(value_bytes: usize) {
@@ -567,7 +610,6 @@ fn a_directory_that_cannot_be_made_is_an_error_that_names_the_store() {
 /// A store that is opened in a directory where another version of the application has left another one.
 #[test]
 fn a_store_of_another_layout_is_told() {
-    use crate::state::{DslStoreFormat, StoreBuilder, StoreType, WindowSupplier};
     let supplier = Stores::persistent_key_value_store("s");
     let (key, value) = (String::serde, i64::serde);
     let plain = Stores::key_value_store_builder(supplier, key(), value());
