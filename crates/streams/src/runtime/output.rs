@@ -444,3 +444,174 @@ fn unknown_outcome(error: Error) -> StreamsError {
 pub(super) fn topic_partition(topic: &Arc<str>, partition: i32) -> TopicPartition {
     TopicPartition::new(topic.to_string(), partition)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::processor::{DeadLetterTopic, ProductionHandler};
+    use crate::record::RecordContext;
+
+    fn refused(code: ErrorCode) -> Error {
+        Error::Refused {
+            subject: "the topic".to_owned(),
+            code,
+            message: None,
+        }
+    }
+
+    fn unsent(origin: Origin, error: Error) -> Unsent {
+        let cause = RecordContext {
+            topic: Arc::from("in"),
+            partition: 3,
+            offset: 7,
+            ..RecordContext::of_no_record(0)
+        };
+        Unsent {
+            task_id: TaskId {
+                subtopology: 0,
+                partition: 3,
+            },
+            record: ProducedRecord {
+                topic: Arc::from("out"),
+                partitioning: Partitioning::ByKey,
+                key: None,
+                value: None,
+                timestamp_ms: None,
+                headers: crate::headers::Headers::EMPTY,
+                origin,
+                cause,
+            },
+            error,
+        }
+    }
+
+    fn of_node() -> Origin {
+        Origin::Node(Arc::from("sink"))
+    }
+
+    fn letters() -> DeadLetterTopic {
+        DeadLetterTopic(Some(Arc::from("letters")))
+    }
+
+    #[test]
+    fn a_handler_lets_a_record_pass_or_ends_the_thread_with_its_place() {
+        let too_large = || unsent(of_node(), refused(ErrorCode::MessageTooLarge));
+        let handlers = Handlers::log_and_continue(letters());
+        let (dead_letters, outcome) = ask_about(too_large(), &handlers);
+        assert!(outcome.is_ok());
+        assert_eq!(dead_letters.len(), 1);
+
+        let (dead_letters, outcome) = ask_about(too_large(), &Handlers::log_and_fail(letters()));
+        assert_eq!(dead_letters.len(), 1);
+        let error = outcome.expect_err("it fails").to_string();
+        let place = "topic `out` (node `sink`, topic `in`, partition 3, offset 7)";
+        assert!(error.contains(place), "{error}");
+    }
+
+    #[test]
+    fn what_every_record_would_meet_is_asked_of_no_handler() {
+        let handlers = Handlers::log_and_continue(letters());
+        let check = |unsent| {
+            let (dead_letters, outcome) = ask_about(unsent, &handlers);
+            assert!(dead_letters.is_empty());
+            outcome.expect_err("it ends the thread")
+        };
+        let error = check(unsent(
+            of_node(),
+            refused(ErrorCode::TopicAuthorizationFailed),
+        ));
+        let words = "cannot write to topic `out`: ";
+        assert!(error.to_string().starts_with(words), "{error}");
+        // Or it would write another one about that.
+        let too_large = refused(ErrorCode::MessageTooLarge);
+        let error = check(unsent(Origin::DeadLetter, too_large));
+        assert!(error.to_string().starts_with(words), "{error}");
+        let error = check(unsent(of_node(), refused(ErrorCode::ProducerFenced)));
+        assert!(matches!(error, StreamsError::TaskMigrated(_)), "{error}");
+    }
+
+    /// Asks for another attempt, whatever has happened.
+    struct Again;
+
+    impl ProductionHandler for Again {
+        fn handle(
+            &self,
+            _: &ErrorContext<'_>,
+            _: &ProducedRecord,
+            _: &(dyn std::error::Error + 'static),
+        ) -> ProductionResponse {
+            ProductionResponse::Retry
+        }
+
+        fn handle_serialization(
+            &self,
+            _: &ErrorContext<'_>,
+            _: &str,
+            _: &(dyn std::error::Error + 'static),
+        ) -> HandlerResponse {
+            HandlerResponse::fail()
+        }
+    }
+
+    #[test]
+    fn what_may_pass_is_tried_again_and_nothing_else() {
+        let handlers = Handlers {
+            production: Arc::new(Again),
+            ..Handlers::default()
+        };
+        let of = |code| {
+            let (_, outcome) = ask_about(unsent(of_node(), refused(code)), &handlers);
+            outcome.expect_err("there is no record without it")
+        };
+        let error = of(ErrorCode::NotLeaderOrFollower);
+        assert!(matches!(error, StreamsError::TaskCorrupted(_)), "{error}");
+        let error = of(ErrorCode::MessageTooLarge);
+        assert!(matches!(error, StreamsError::Production { .. }), "{error}");
+    }
+
+    #[test]
+    fn who_does_not_know_what_was_committed_asks() {
+        let late = Error::TimedOut {
+            operation: "the end of a transaction".to_owned(),
+            address: "broker".to_owned(),
+            waited_ms: 60_000,
+            setting: "max.block.ms",
+        };
+        let error = unknown_outcome(late);
+        assert!(matches!(error, StreamsError::TaskCorrupted(_)), "{error}");
+        let error = unknown_outcome(refused(ErrorCode::ProducerFenced));
+        assert!(matches!(error, StreamsError::TaskMigrated(_)), "{error}");
+    }
+
+    #[test]
+    fn nothing_is_committed_when_nobody_knows_what_is_missing() {
+        let acknowledged = Acknowledged::default();
+        let written = unsent(of_node(), refused(ErrorCode::MessageTooLarge));
+        let failed = |note| FailedRecord {
+            record: ProducerRecord {
+                topic: &written.record.topic,
+                partition: None,
+                timestamp: None,
+                key: None,
+                value: None,
+                headers: &[],
+            },
+            note,
+            error: refused(ErrorCode::MessageTooLarge),
+        };
+        let mut note = Vec::new();
+        let sources = &acknowledged.sources;
+        sources
+            .lock()
+            .write(written.task_id, &written.record, &mut note);
+        acknowledged.handle_failed(failed(&note));
+        {
+            let told = acknowledged.told.lock();
+            assert!(!told.has_lost_track);
+            assert_eq!(told.unsent[0].record, written.record);
+        }
+        acknowledged.handle_failed(failed(&[]));
+        let told = acknowledged.told.lock();
+        assert!(told.has_lost_track && told.unsent.len() == 1);
+    }
+}

@@ -524,6 +524,8 @@ mod tests {
         left_bytes: u64,
         has_begun: bool,
         committed: Vec<i64>,
+        /// The offsets of the records that it was given.
+        restored: Vec<i64>,
         fault: Option<fn() -> StoreFault>,
     }
 
@@ -536,7 +538,9 @@ mod tests {
             true
         }
 
-        fn restore(&mut self, _: &[ChangelogRecord]) -> Result<(), StreamsError> {
+        fn restore(&mut self, records: &[ChangelogRecord]) -> Result<(), StreamsError> {
+            self.restored
+                .extend(records.iter().map(|record| record.offset));
             // A second call would find nothing wrong.
             match self.fault.take() {
                 Some(fault) => Err(fault().of(&self.name)),
@@ -577,6 +581,7 @@ mod tests {
             left_bytes,
             has_begun,
             committed: Vec::new(),
+            restored: Vec::new(),
             fault: None,
         }));
         let task_id = TaskId {
@@ -655,17 +660,59 @@ mod tests {
     fn put_one(fault: fn() -> StoreFault) -> Result<(), StreamsError> {
         let (restoring, store) = restoring(0, false);
         store.borrow_mut().fault = Some(fault);
-        let record = OwnedRecord {
+        restoring.put(vec![record(0)])
+    }
+
+    fn record(offset: i64) -> OwnedRecord {
+        OwnedRecord {
             partition: Arc::new(TopicPartition::new("t", 0)),
-            offset: 0,
+            offset,
             timestamp_ms: 0,
             timestamp_type: riverrun_client::consumer::TimestampType::CreateTime,
             leader_epoch: -1,
             key: Some(bytes::Bytes::from_static(b"k")),
             value: None,
             headers: Vec::new(),
+        }
+    }
+
+    /// Of an input that is a changelog too they are processed, and counted, later.
+    #[test]
+    fn records_from_the_end_on_are_not_restored() {
+        let (restoring, store) = restoring(0, false);
+        let keyless = OwnedRecord {
+            key: None,
+            ..record(98)
         };
-        restoring.put(vec![record])
+        let put = restoring.put(vec![record(97), keyless, record(99), record(100)]);
+        put.expect("restored");
+        assert_eq!(store.borrow().restored, [97, 99]);
+    }
+
+    #[test]
+    fn a_restore_begins_behind_what_the_store_has_if_that_is_there() {
+        let from = |committed: Option<i64>, followed: Option<i64>, span| {
+            let (restoring, store) = restoring(0, false);
+            store.borrow_mut().committed.extend(committed);
+            let logged = LoggedStore {
+                task_id: restoring.task_id,
+                topic: restoring.topic,
+                store: restoring.store,
+                committed_offset: None,
+                followed_offset: followed,
+            };
+            start(&logged, span).map_err(|_| ())
+        };
+        assert_eq!(from(None, None, (3, 10)), Ok(Some(3)));
+        // The next record is the first that is there, or one before was deleted.
+        assert_eq!(from(Some(4), None, (5, 10)), Ok(Some(5)));
+        assert_eq!(from(Some(3), None, (5, 10)), Ok(None));
+        // Nothing is left to read, or the changelog has been cut.
+        assert_eq!(from(Some(9), None, (0, 10)), Ok(Some(10)));
+        assert_eq!(from(Some(10), None, (0, 10)), Err(()));
+        // Who has stood by has more than was noted.
+        assert_eq!(from(Some(2), Some(7), (0, 10)), Ok(Some(7)));
+        assert_eq!(from(Some(2), Some(0), (0, 10)), Ok(Some(3)));
     }
 
     #[test]

@@ -367,13 +367,7 @@ impl KafkaStreams {
         let answers = queried.ask_each(&request.store, request.timeout, move |tasks| {
             asked.answers_of(tasks)
         })?;
-        let mut partition_results: BTreeMap<i32, QueryResult<Q::Answer>> = BTreeMap::new();
-        // A task that processes comes last, and replaces the answers of others.
-        let mut answers: Vec<_> = answers.into_iter().flatten().collect();
-        answers.sort_by_key(|(_, role, _)| *role);
-        for (partition, _, result) in answers {
-            partition_results.insert(partition, result);
-        }
+        let mut partition_results = by_partition(answers.into_iter().flatten().collect());
         for partition in request.partitions.iter().flatten() {
             partition_results.entry(*partition).or_insert_with(|| {
                 let located = self.located();
@@ -446,6 +440,16 @@ impl<Q: Query> StateQueryRequest<Q> {
             })
             .collect()
     }
+}
+
+/// One result of each partition: of several threads that have it, of the task that does most.
+fn by_partition<R>(mut answers: Vec<(i32, Role, QueryResult<R>)>) -> BTreeMap<i32, QueryResult<R>> {
+    // What comes later replaces what came before.
+    answers.sort_by_key(|(_, role, _)| *role);
+    let results = answers.into_iter();
+    results
+        .map(|(partition, _, result)| (partition, result))
+        .collect()
 }
 
 /// What a store would have to do before it can answer.

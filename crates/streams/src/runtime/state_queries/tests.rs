@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::dsl::{Materialized, StreamsBuilder};
+use crate::headers::Headers;
 use crate::processor::Handlers;
-use crate::state::{CacheBudget, TaskStorage};
+use crate::state::{CacheBudget, ChangelogRecord, TaskStorage};
 use crate::task::Task;
 use crate::topology::BuiltTask;
 use expect_test::{Expect, expect};
@@ -16,6 +17,10 @@ const TASK: TaskId = TaskId {
 };
 
 fn built() -> Result<BuiltTask, Error> {
+    built_in(&TaskStorage::in_memory(CacheBudget::new(0)))
+}
+
+fn built_in(storage: &TaskStorage) -> Result<BuiltTask, Error> {
     let builder = StreamsBuilder::new();
     let stream = builder.stream::<String, String>("in");
     stream
@@ -23,21 +28,17 @@ fn built() -> Result<BuiltTask, Error> {
         .count_with(Materialized::named("counts"));
     let topology = builder.build()?;
     let parts = topology.subtopologies();
-    let storage = TaskStorage::in_memory(CacheBudget::new(0));
     let none = TaskStores::default();
-    Ok(topology.instantiate(&Arc::from("app"), &parts[0], TASK, &storage, &none)?)
+    Ok(topology.instantiate(&Arc::from("app"), &parts[0], TASK, storage, &none)?)
 }
 
 fn task() -> Result<Task, Error> {
+    Ok(task_of(built()?))
+}
+
+fn task_of(built: BuiltTask) -> Task {
     let handlers = Arc::new(Handlers::default());
-    let application_id = Arc::from("app");
-    Ok(Task::new(
-        TASK,
-        application_id,
-        handlers,
-        built()?,
-        Vec::new(),
-    ))
+    Task::new(TASK, Arc::from("app"), handlers, built, Vec::new())
 }
 
 /// What a thread answers to a request for any position, to one for a position, and to both with `require_active`, when
@@ -121,6 +122,83 @@ fn a_task_that_stands_by_answers_who_takes_that() -> Result<(), Error> {
         active, bound: StandsBy NotActive: the task stands by here; ask the instance that runs it
     "#]],
     )
+}
+
+/// Who asks would wait until all of them are merged, and so would the thread.
+#[test]
+fn a_store_with_rows_in_files_answers_nobody() -> Result<(), Error> {
+    let directory = trials::directory();
+    let in_files = |name: &str| -> Result<BuiltTask, Error> {
+        let path = directory.path().join(name);
+        let built = built_in(&TaskStorage::on_disk(path, CacheBudget::new(0)))?;
+        let records = (0..2_000_i64).map(|offset| ChangelogRecord {
+            key: format!("{offset:8000}").into(),
+            value: Some(vec![0; 8].into()),
+            timestamp_ms: offset,
+            headers: Headers::EMPTY,
+            offset,
+        });
+        let records: Vec<ChangelogRecord> = records.collect();
+        built.stores["counts"].borrow_mut().restore(&records)?;
+        Ok(built)
+    };
+    let restored = task_of(in_files("restored")?);
+    let asked = Asked {
+        tasks: &BTreeMap::new(),
+        restoring: BTreeMap::from([(TASK, &restored)]),
+        standbys: &BTreeMap::from([(TASK, in_files("standby")?)]),
+    };
+    let query = KeyQuery::<String, i64>::with_key("word".to_owned());
+    let request = StateQueryRequest::in_store("counts").with_query(query);
+    let answers = request.answers_of(&asked);
+    assert_eq!(answers.len(), 2);
+    for (_, role, result) in answers {
+        let Err((reason, words)) = result.outcome else {
+            panic!("{role:?} has answered");
+        };
+        assert_eq!(reason, FailureReason::NotActive);
+        assert!(words.ends_with("; ask later"), "{words}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_position_is_late_enough_where_each_offset_is() {
+    let position = |offsets: &[(&str, i32, i64)]| {
+        let mut position = Position::default();
+        for (topic, partition, offset) in offsets {
+            let of_topic = position.offsets.entry((*topic).to_owned()).or_default();
+            of_topic.insert(*partition, *offset);
+        }
+        position
+    };
+    let has = position(&[("in", 0, 5), ("in", 1, 7), ("other", 0, 1)]);
+    let check = |bound: &[(&str, i32, i64)], expected| {
+        assert_eq!(is_up_to(&has, &position(bound)), expected, "{bound:?}");
+    };
+    check(&[], true);
+    check(&[("in", 0, 5), ("in", 1, 7)], true);
+    check(&[("in", 0, 4), ("other", 0, 2)], false);
+    check(&[("in", 0, 6)], false);
+    check(&[("in", 2, 0)], false);
+    check(&[("none", 0, 0)], false);
+}
+
+/// As while a task goes from one thread to another.
+#[test]
+fn a_partition_has_the_result_of_the_task_that_does_most() {
+    let of = |role: Role| {
+        let result = QueryResult {
+            outcome: Ok(role),
+            position: Position::default(),
+            execution_info: Vec::new(),
+        };
+        (3, role, result)
+    };
+    let roles = [Role::Restores, Role::Processes, Role::StandsBy];
+    let results = by_partition(roles.map(of).into());
+    let answers = results.values().map(QueryResult::answer);
+    assert!(answers.eq([Some(&Role::Processes)]));
 }
 
 #[test]
