@@ -396,6 +396,7 @@ mod tests {
             raw_value: None,
         };
         let letters = DeadLetterTopic(Some(Arc::from("letters"))).records(&context, &fmt::Error);
+        assert_eq!(letters[0].timestamp_ms, Some(7));
         let headers = letters[0].headers.iter().map(|header| {
             let value = header.value.as_deref().map(String::from_utf8_lossy);
             (&*header.key, value.map(String::from))
@@ -410,6 +411,38 @@ mod tests {
                 ("__streams.errors.offset", text("-1")),
             ]
         );
+    }
+
+    #[test]
+    fn a_dead_letter_has_the_headers_of_its_record() {
+        let mut place = RecordContext::of_no_record(7);
+        place.headers.add("own", Some(Bytes::from_static(b"1")));
+        let raw = Bytes::from_static(b"raw");
+        let context = ErrorContext {
+            task_id: TaskId {
+                subtopology: 0,
+                partition: 1,
+            },
+            node: "node",
+            record: &place,
+            raw_key: Some(&raw),
+            raw_value: None,
+        };
+        let letters = DeadLetterTopic(Some(Arc::from("letters"))).records(&context, &fmt::Error);
+        let letter = &letters[0];
+        assert_eq!((&letter.key, &letter.value), (&Some(raw.clone()), &None));
+        let keys: Vec<&str> = letter.headers.iter().map(|header| &*header.key).collect();
+        let added = [
+            "exception",
+            "message",
+            "stacktrace",
+            "topic",
+            "partition",
+            "offset",
+        ];
+        let added = added.map(|name| format!("__streams.errors.{name}"));
+        assert_eq!(keys[0], "own");
+        assert_eq!(keys[1..], added);
     }
 
     #[test]

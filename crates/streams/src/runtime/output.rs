@@ -567,6 +567,11 @@ mod tests {
         assert!(matches!(error, StreamsError::TaskCorrupted(_)), "{error}");
         let error = of(ErrorCode::MessageTooLarge);
         assert!(matches!(error, StreamsError::Production { .. }), "{error}");
+        // By default, too.
+        let late = unsent(of_node(), refused(ErrorCode::NotLeaderOrFollower));
+        let (_, outcome) = ask_about(late, &Handlers::default());
+        let is_corrupted = matches!(outcome, Err(StreamsError::TaskCorrupted(_)));
+        assert!(is_corrupted);
     }
 
     #[test]

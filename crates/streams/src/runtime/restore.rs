@@ -646,6 +646,14 @@ mod tests {
         check_first(&[(64, true), (300, false)], 8000, 4, &begun);
     }
 
+    /// The sooner one is done, the sooner a task processes.
+    #[test]
+    fn the_store_that_has_least_to_do_goes_first() {
+        let mut stores = [30, 10, 20].map(|megabytes| restoring(megabytes << 20, false).0);
+        let least = least_unsettled(stores.iter_mut()).map(|one| one.unsettled_bytes());
+        assert_eq!(least, Some(10 << 20));
+    }
+
     #[test]
     fn who_closes_does_not_wait_for_much() {
         let check = |left_bytes, of_all_bytes| {

@@ -606,3 +606,20 @@ fn who_goes_is_not_waited_for() {
         "#]],
     );
 }
+
+#[test]
+fn who_is_to_end_stands_nowhere_else() {
+    let mut lifecycle = Lifecycle::default();
+    assert!(lifecycle.start(2, false));
+    for thread in [0, 1] {
+        lifecycle.stand(thread, ThreadState::Running);
+    }
+    let removed = lifecycle.remove_thread(None).expect("a thread");
+    for state in [ThreadState::PartitionsAssigned, ThreadState::Running] {
+        lifecycle.stand(removed.index, state);
+        assert!(lifecycle.is_thread_ending(removed.index), "{state:?}");
+    }
+    assert_eq!(lifecycle.state(), State::Running);
+    lifecycle.stand(removed.index, ThreadState::Dead);
+    assert_eq!(lifecycle.count_deaths(removed.index), 1);
+}
