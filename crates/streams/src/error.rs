@@ -39,6 +39,27 @@ impl fmt::Display for Place {
 /// What an application can do about a record that fails.
 const GO_ON: &str = "`Handlers::log_and_continue` goes on without such records";
 
+/// What can be done about a record that could not be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteAdvice {
+    /// The handler may decide otherwise.
+    Handler,
+    /// The handler has decided to go on, which a transaction cannot without the record.
+    ExactlyOnce,
+    /// No handler is asked: every other record would meet the same.
+    None,
+}
+
+impl fmt::Display for WriteAdvice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Handler => write!(f, "; {GO_ON}"),
+            Self::ExactlyOnce => f.write_str("; exactly-once cannot go on without it"),
+            Self::None => Ok(()),
+        }
+    }
+}
+
 /// Why a task cannot go on.
 ///
 /// `Debug` shows the words of `Display`: they are what a `main` that returns the error prints.
@@ -61,7 +82,7 @@ pub enum StreamsError {
         source: BoxError,
     },
     /// The production handler decided to fail.
-    #[error("cannot write to topic `{topic}` ({place}): {source}; {GO_ON}")]
+    #[error("cannot write to topic `{topic}` ({place}): {source}{advice}")]
     Production {
         /// The topic that is written to.
         topic: Arc<str>,
@@ -69,6 +90,8 @@ pub enum StreamsError {
         place: Place,
         /// What the serde or the producer says.
         source: BoxError,
+        /// What can be done about it.
+        advice: WriteAdvice,
     },
     /// A record's timestamp is negative.
     #[error(

@@ -4,7 +4,7 @@ use super::{
     Collector, DefaultTimestampExtractor, ErrorContext, HandlerResponse, Handlers, Schedules,
     TaskId, UpgradeFrom,
 };
-use crate::error::{BoxError, Failure, FailureKind, Place, StreamsError};
+use crate::error::{BoxError, Failure, FailureKind, Place, StreamsError, WriteAdvice};
 use crate::headers::Headers;
 use crate::record::RecordContext;
 use crate::store_fault::StoreFault;
@@ -275,6 +275,7 @@ impl TaskContext {
                 topic: Arc::clone(topic),
                 place: self.place(),
                 source: error,
+                advice: WriteAdvice::Handler,
             })),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::failure::client_error;
 use super::note::Sources;
-use crate::error::{BoxError, Place, StreamsError};
+use crate::error::{BoxError, Place, StreamsError, WriteAdvice};
 use crate::processor::{
     ErrorContext, HandlerResponse, Handlers, Origin, Partitioning, ProducedRecord,
     ProductionResponse, TaskId, may_pass,
@@ -348,14 +348,15 @@ pub(super) fn ask_about(
         partition: cause.partition,
         offset: cause.offset,
     };
-    let refused = |source: BoxError| StreamsError::Production {
+    let refused = |source: BoxError, advice| StreamsError::Production {
         topic: Arc::clone(&record.topic),
         place: place.clone(),
         source,
+        advice,
     };
     if record.origin == Origin::DeadLetter || is_fatal(&error) {
         let error = match client_error(error) {
-            StreamsError::Other(reason) => refused(reason.into()),
+            StreamsError::Other(reason) => refused(reason.into(), WriteAdvice::None),
             // Who has lost its tasks begins again.
             error => error,
         };
@@ -376,11 +377,10 @@ pub(super) fn ask_about(
         }
         ProductionResponse::Retry => HandlerResponse::fail(),
     };
+    let error = Box::new(error);
     let outcome = match response.resume {
-        true => Ok(refused(
-            format!("{error}; exactly-once cannot go on without it").into(),
-        )),
-        false => Err(refused(Box::new(error))),
+        true => Ok(refused(error, WriteAdvice::ExactlyOnce)),
+        false => Err(refused(error, WriteAdvice::Handler)),
     };
     (response.dead_letters, outcome)
 }
@@ -520,12 +520,20 @@ mod tests {
             of_node(),
             refused(ErrorCode::TopicAuthorizationFailed),
         ));
-        let words = "cannot write to topic `out`: ";
-        assert!(error.to_string().starts_with(words), "{error}");
+        let place = "topic `out` (node `sink`, topic `in`, partition 3, offset 7): the topic";
+        assert!(error.to_string().contains(place), "{error}");
+        let hints_at_handlers = |error: &StreamsError| error.to_string().contains("Handlers::");
+        assert!(!hints_at_handlers(&error), "{error}");
         // Or it would write another one about that.
         let too_large = refused(ErrorCode::MessageTooLarge);
         let error = check(unsent(Origin::DeadLetter, too_large));
-        assert!(error.to_string().starts_with(words), "{error}");
+        assert!(
+            error
+                .to_string()
+                .starts_with("cannot write to topic `out` ("),
+            "{error}"
+        );
+        assert!(!hints_at_handlers(&error), "{error}");
         let error = check(unsent(of_node(), refused(ErrorCode::ProducerFenced)));
         assert!(matches!(error, StreamsError::TaskMigrated(_)), "{error}");
     }

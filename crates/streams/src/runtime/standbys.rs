@@ -13,7 +13,7 @@ use crate::error::StreamsError;
 use crate::processor::TaskId;
 use crate::state::{ChangelogRecord, StateStore};
 use crate::topology::BuiltTask;
-use riverrun_client::consumer::Consumer;
+use riverrun_client::consumer::{Consumer, OwnedRecord};
 use riverrun_client::{Error, ErrorCode, TopicPartition};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -299,27 +299,7 @@ impl Standbys {
         };
         let count = records.len();
         self.settles |= count == 0;
-        let mut batches: BTreeMap<Arc<TopicPartition>, Vec<ChangelogRecord>> = BTreeMap::new();
-        for record in records {
-            let partition = Arc::clone(&record.partition);
-            let following = self.changelogs.get(&*partition);
-            if following.is_some_and(|following| record.offset >= following.end_offset()) {
-                continue;
-            }
-            if let Some(record) = changelog_record(record) {
-                batches.entry(partition).or_default().push(record);
-            }
-        }
-        for (partition, records) in &batches {
-            if let Some(following) = self.changelogs.get(&**partition) {
-                put(
-                    &following.store,
-                    &following.topic,
-                    partition.partition,
-                    records,
-                )?;
-            }
-        }
+        let batches = put_all(&self.changelogs, records)?;
         let mut moved = BTreeSet::new();
         let mut has_ended = false;
         for (partition, following) in &mut self.changelogs {
@@ -483,6 +463,35 @@ impl Standbys {
             self.setup.registry.note(*task, sum);
         }
     }
+}
+
+/// Puts records into their stores, but for those that are still to be processed: what was put.
+fn put_all(
+    changelogs: &BTreeMap<TopicPartition, Following>,
+    records: Vec<OwnedRecord>,
+) -> Result<BTreeMap<Arc<TopicPartition>, Vec<ChangelogRecord>>, StreamsError> {
+    let mut batches: BTreeMap<Arc<TopicPartition>, Vec<ChangelogRecord>> = BTreeMap::new();
+    for record in records {
+        let partition = Arc::clone(&record.partition);
+        let following = changelogs.get(&*partition);
+        if following.is_some_and(|following| record.offset >= following.end_offset()) {
+            continue;
+        }
+        if let Some(record) = changelog_record(record) {
+            batches.entry(partition).or_default().push(record);
+        }
+    }
+    for (partition, records) in &batches {
+        if let Some(following) = changelogs.get(&**partition) {
+            put(
+                &following.store,
+                &following.topic,
+                partition.partition,
+                records,
+            )?;
+        }
+    }
+    Ok(batches)
 }
 
 impl Following {

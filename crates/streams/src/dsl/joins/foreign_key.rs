@@ -44,9 +44,9 @@ type Extractor<K, V, KO> = Arc<dyn Fn(&K, &V) -> Option<KO> + Send + Sync>;
 type Joiner<V, VO, VR> = Arc<dyn Fn(&V, Option<&VO>) -> Option<VR> + Send + Sync>;
 
 impl<K: Data, V: Data> KTable<K, V> {
-    /// The keys of this table whose foreign key, which `extractor` makes of key and value, `other` has, with the value
-    /// that `joiner` makes of both values. Where a joiner gives `None` the key has no value; then the type of the values
-    /// must be named, as with `map_values`. Both tables need serdes.
+    /// The keys of this table whose foreign key, which `extractor` makes of key and value, `other` has, with
+    /// the value that `joiner` makes of both values. Where a joiner gives `None` the key has no value; then
+    /// the type of the values must be named, as with `map_values`. Both tables need serdes.
     pub fn join_foreign_key<KO, FK, VO, VR, N>(
         &self,
         other: &KTable<KO, VO>,

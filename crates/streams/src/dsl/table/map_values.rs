@@ -8,8 +8,8 @@ use crate::record::Data;
 use std::sync::Arc;
 
 impl<K: Data, V: Data> KTable<K, V> {
-    /// Another value for each key. Where the mapper gives `None` the key is deleted; then the type of the values must be
-    /// named, for it could be the `Option` too.
+    /// Another value for each key. Where the mapper gives `None` the key is deleted; then the type of the
+    /// values must be named, for it could be the `Option` too.
     ///
     /// ```
     /// use riverrun_streams::dsl::{KTable, StreamsBuilder};

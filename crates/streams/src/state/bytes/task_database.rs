@@ -64,6 +64,7 @@ impl TaskDatabase {
     /// # Errors
     /// The disk fails, another process has it open, or its files are damaged.
     pub(crate) fn open(directory: &Path) -> Result<Self, StoreFault> {
+        check_keyspaces(directory)?;
         let database = guarded(|| {
             Database::builder(directory)
                 .manual_journal_persist(true)
@@ -178,6 +179,26 @@ impl TaskDatabase {
     pub(crate) fn synced(&self) -> Vec<u8> {
         self.synced.lock().clone()
     }
+}
+
+/// Whether each keyspace that has tables has the file that tells which: without it fjall would open it as a new one,
+/// whose rows are gone while what is noted of them is not.
+fn check_keyspaces(directory: &Path) -> Result<(), StoreFault> {
+    let keyspaces = match directory.join("keyspaces").read_dir() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        keyspaces => keyspaces?,
+    };
+    for keyspace in keyspaces {
+        let path = keyspace?.path();
+        let tables = path.join("tables").read_dir();
+        let has_tables = tables.is_ok_and(|mut tables| tables.next().is_some());
+        let current = path.join("current");
+        if has_tables && !current.exists() {
+            let reason = format!("`{}` is missing", current.display());
+            return Err(of_opening(StoreFault::Damaged(reason), directory));
+        }
+    }
+    Ok(())
 }
 
 /// The fault of files that are opened, which tells what can be done about it.
