@@ -9,6 +9,7 @@ use crate::store_fault::StoreFault;
 use fjall::compaction::Leveled;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -34,6 +35,10 @@ const MAX_NAME_BYTES: usize = 255;
 const MAX_SEALED: usize = 3;
 /// So many new tables wait at most to be merged with others.
 const MAX_NEW_TABLES: usize = 20;
+/// Where fjall has keyspaces, a directory each.
+const KEYSPACES: &str = "keyspaces";
+/// Has an empty file of the name of each keyspace that was to be deleted since the database was opened.
+const REMOVED: &str = "removed-keyspaces";
 const SLOW_DISK_PAUSE: Duration = Duration::from_millis(1);
 /// A disk that takes longer for one write buffer has failed.
 const SLOWEST_DISK: Duration = Duration::from_secs(120);
@@ -74,6 +79,8 @@ impl TaskDatabase {
                 .open()
         });
         let database = database.map_err(|fault| of_opening(fault, directory))?;
+        // fjall has deleted what was left of keyspaces that were being deleted.
+        forget_removed(directory, |_| true)?;
         Ok(Self {
             database,
             directory: directory.to_path_buf(),
@@ -118,7 +125,23 @@ impl TaskDatabase {
     /// Deletes a keyspace with its rows.
     pub(crate) fn remove(&self, keyspace: Keyspace) -> Result<(), StoreFault> {
         self.sync_notes()?;
+        self.note_removed(&keyspace);
         guarded(|| self.database.delete_keyspace(keyspace))
+    }
+
+    /// Notes that what will be left of a keyspace, if the process ends while fjall deletes it, is no damage. A full
+    /// disk may have no room for the note, and gets room by what is deleted.
+    fn note_removed(&self, keyspace: &Keyspace) {
+        let Some(id) = keyspace.path().file_name() else {
+            return;
+        };
+        let notes = self.directory.join(REMOVED);
+        let noted = std::fs::create_dir_all(&notes)
+            .and_then(|()| forget_removed(&self.directory, |keyspace| !keyspace.exists()))
+            .and_then(|()| File::create(notes.join(id)));
+        if let Err(error) = noted {
+            tracing::warn!(%error, keyspace = %keyspace.path().display(), "cannot note that rows are deleted");
+        }
     }
 
     /// Waits while more full write buffers wait to be written than fjall lets wait, or more tables to be merged, or
@@ -181,15 +204,35 @@ impl TaskDatabase {
     }
 }
 
+/// Takes away the notes of removed keyspaces whose directories are as told.
+fn forget_removed(directory: &Path, is_done: impl Fn(&Path) -> bool) -> io::Result<()> {
+    let notes = match directory.join(REMOVED).read_dir() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        notes => notes?,
+    };
+    for note in notes {
+        let note = note?;
+        if is_done(&directory.join(KEYSPACES).join(note.file_name())) {
+            std::fs::remove_file(note.path())?;
+        }
+    }
+    Ok(())
+}
+
 /// Whether each keyspace that has tables has the file that tells which: without it fjall would open it as a new one,
-/// whose rows are gone while what is noted of them is not.
+/// whose rows are gone while what is noted of them is not. One that was being deleted loses this file first.
 fn check_keyspaces(directory: &Path) -> Result<(), StoreFault> {
-    let keyspaces = match directory.join("keyspaces").read_dir() {
+    let removed = directory.join(REMOVED);
+    let keyspaces = match directory.join(KEYSPACES).read_dir() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         keyspaces => keyspaces?,
     };
     for keyspace in keyspaces {
-        let path = keyspace?.path();
+        let keyspace = keyspace?;
+        if removed.join(keyspace.file_name()).exists() {
+            continue;
+        }
+        let path = keyspace.path();
         let tables = path.join("tables").read_dir();
         let has_tables = tables.is_ok_and(|mut tables| tables.next().is_some());
         let current = path.join("current");
@@ -248,5 +291,55 @@ fn fault(error: fjall::Error) -> StoreFault {
         fjall::Error::Poisoned => StoreFault::Poisoned,
         fjall::Error::Locked => StoreFault::Locked,
         other => StoreFault::Damaged(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// fjall deletes the file that tells of the tables first, and then one after the other.
+    #[test]
+    fn what_is_left_of_a_keyspace_that_was_being_deleted_is_no_damage() {
+        let directory = trials::directory();
+        let path = directory.path();
+        let database = TaskDatabase::open(path).expect("opened");
+        let kept = database.keyspace("s/kept").expect("made");
+        kept.insert("a", "1").expect("put");
+        let removed = database.keyspace("s/removed").expect("made");
+        let tables = removed.path().join("tables");
+        database.remove(removed).expect("removed");
+        drop((kept, database));
+        assert!(!tables.exists());
+
+        let end_while_deleting = || {
+            fs::create_dir_all(&tables).expect("made");
+            fs::write(tables.join("1"), b"rows").expect("written");
+        };
+        end_while_deleting();
+        let database = TaskDatabase::open(path).expect("opened");
+        assert!(database.existing("s/removed").expect("read").is_none());
+        let kept = database.existing("s/kept").expect("read").expect("there");
+        assert_eq!(kept.get("a").expect("read").as_deref(), Some(&b"1"[..]));
+        assert!(!tables.exists());
+        drop((kept, database));
+
+        // Of another time it would be.
+        end_while_deleting();
+        let opened = TaskDatabase::open(path);
+        assert!(matches!(opened, Err(StoreFault::Damaged(_))), "{opened:?}");
+    }
+
+    #[test]
+    fn notes_of_removed_keyspaces_do_not_pile_up() {
+        let directory = trials::directory();
+        let database = TaskDatabase::open(directory.path()).expect("opened");
+        for name in 0..10 {
+            let keyspace = database.keyspace(&format!("s/{name}")).expect("made");
+            database.remove(keyspace).expect("removed");
+        }
+        let notes = directory.path().join(REMOVED).read_dir().expect("read");
+        assert_eq!(notes.count(), 1);
     }
 }
