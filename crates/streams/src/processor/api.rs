@@ -150,7 +150,7 @@ impl<K: Data, V: Data> ProcessorContext<'_, K, V> {
         let first_ms = match now_ms > start_ms {
             true => {
                 let passed = now_ms.saturating_sub(start_ms) / interval_ms;
-                start_ms.saturating_add((passed + 1).saturating_mul(interval_ms))
+                start_ms.saturating_add(passed.saturating_add(1).saturating_mul(interval_ms))
             }
             false => start_ms,
         };

@@ -24,7 +24,7 @@ use std::time::Duration;
 /// What stores of a thread have put off to work on is done before more is read, if it has more bytes of records: these
 /// are on the disk twice. Each time the tables of a store are made anew, which is most of what a large store costs.
 const MOST_UNSETTLED_BYTES: u64 = 4 << 30;
-/// So much may be put off on any disk; of more, the disk has room for as much again.
+/// So much may be put off on any disk; of more, the disk has room for as much again of each thread.
 const UNSETTLED_BYTES: u64 = 256 << 20;
 /// What is given up if a thread's stores, when they are closed, have put off more: nobody waits for long.
 const MOST_CLOSED_BYTES: u64 = 64 << 20;
@@ -61,6 +61,8 @@ pub(super) struct Restorer {
     ends: Consumer,
     restoring: BTreeMap<TopicPartition, Restoring>,
     directory: Arc<StateDirectory>,
+    /// So many threads restore stores to the same disk.
+    thread_count: u64,
     listener: Arc<dyn StateRestoreListener>,
 }
 
@@ -85,10 +87,10 @@ pub(super) enum NotBegun {
 impl Restorer {
     /// `ends` reads what is not committed, too: a transaction that is being committed may have its marker still to come
     /// in a changelog, and its input offsets count already. Reading to this end waits for the marker.
-    pub(super) const fn new(
+    pub(super) fn new(
         consumer: Consumer,
         ends: Consumer,
-        directory: Arc<StateDirectory>,
+        (directory, thread_count): (Arc<StateDirectory>, usize),
         listener: Arc<dyn StateRestoreListener>,
     ) -> Self {
         Self {
@@ -96,6 +98,7 @@ impl Restorer {
             ends,
             restoring: BTreeMap::new(),
             directory,
+            thread_count: u64::try_from(thread_count).unwrap_or(1).max(1),
             listener,
         }
     }
@@ -196,7 +199,7 @@ impl Restorer {
             return Ok(());
         }
         let usable_bytes = || self.directory.usable_bytes();
-        if !settle_first(&mut self.restoring, usable_bytes)? {
+        if !settle_first(&mut self.restoring, self.thread_count, usable_bytes)? {
             self.read(timeout).await?;
         }
         self.settle_read()?;
@@ -312,9 +315,10 @@ fn unsettled_bytes(restoring: &BTreeMap<TopicPartition, Restoring>) -> u64 {
 /// if all have put off too much, each of them does it all and notes how far it is. Whether there was such a step.
 fn settle_first(
     all: &mut BTreeMap<TopicPartition, Restoring>,
+    thread_count: u64,
     usable_bytes: impl FnOnce() -> u64,
 ) -> Result<bool, StreamsError> {
-    let are_full = is_too_much(unsettled_bytes(all), usable_bytes);
+    let are_full = is_too_much(unsettled_bytes(all), thread_count, usable_bytes);
     for restoring in all.values_mut() {
         if !restoring.settles && restoring.unsettled_bytes() > 0 {
             let has_begun = !restoring.store.borrow_mut().settle(u64::MAX)?;
@@ -334,10 +338,16 @@ fn settle_first(
     Ok(true)
 }
 
-/// Whether as many bytes wait in files as may, on a disk that has room for `usable_bytes` more.
-fn is_too_much(unsettled_bytes: u64, usable_bytes: impl FnOnce() -> u64) -> bool {
+/// Whether as many bytes of a thread wait in files as may, on a disk that has room for `usable_bytes` more of all
+/// threads: each may need as much again when it works on them, all at the same time.
+fn is_too_much(
+    unsettled_bytes: u64,
+    thread_count: u64,
+    usable_bytes: impl FnOnce() -> u64,
+) -> bool {
     unsettled_bytes > MOST_UNSETTLED_BYTES
-        || unsettled_bytes > UNSETTLED_BYTES && unsettled_bytes > usable_bytes()
+        || unsettled_bytes > UNSETTLED_BYTES
+            && unsettled_bytes.saturating_mul(thread_count) > usable_bytes()
 }
 
 /// Of some stores that which has the least to do.
@@ -615,7 +625,7 @@ mod tests {
         let names = (0..).map(|number| TopicPartition::new("t", number));
         let mut all: BTreeMap<TopicPartition, Restoring> = names.zip(restoring).collect();
         let mut count = 0;
-        while settle_first(&mut all, || usable_megabytes << 20).expect("a step") {
+        while settle_first(&mut all, 1, || usable_megabytes << 20).expect("a step") {
             count += 1;
         }
         assert_eq!(count, steps);
@@ -644,6 +654,21 @@ mod tests {
         check_first(&[(256, false)], 0, 0, &[(256, &[])]);
         let begun: [(u64, &[i64]); 2] = [(0, &[49]), (300, &[])];
         check_first(&[(64, true), (300, false)], 8000, 4, &begun);
+    }
+
+    /// What one thread sees as free the others see, too.
+    #[test]
+    fn threads_share_the_room_of_the_disk() {
+        let check = |megabytes: u64, thread_count| {
+            is_too_much(megabytes << 20, thread_count, || 2000 << 20)
+        };
+        assert!(!check(2000, 1));
+        assert!(check(2001, 1));
+        assert!(!check(500, 4));
+        assert!(check(501, 4));
+        // A little may wait on any disk.
+        assert!(!check(256, 8));
+        assert!(check(257, 8));
     }
 
     /// The sooner one is done, the sooner a task processes.

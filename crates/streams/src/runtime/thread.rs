@@ -167,7 +167,7 @@ impl StreamThread {
         let restorer = Restorer::new(
             auxiliary_consumer(config, &restore_name, isolation(config), overrides)?,
             auxiliary_consumer(config, &restore_name, uncommitted, overrides)?,
-            Arc::clone(&setup.directory),
+            (Arc::clone(&setup.directory), config.num_stream_threads),
             Arc::clone(&setup.listeners.restore),
         );
         consumer.set_rebalance_listener(Listener { news: sender });
