@@ -39,9 +39,9 @@ impl fmt::Display for Place {
 /// What an application can do about a record that fails.
 const GO_ON: &str = "`Handlers::log_and_continue` goes on without such records";
 
-/// What can be done about a record that could not be written.
+/// What can be done about a record that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WriteAdvice {
+pub enum Advice {
     /// The handler may decide otherwise.
     Handler,
     /// The handler has decided to go on, which a transaction cannot without the record.
@@ -50,7 +50,7 @@ pub enum WriteAdvice {
     None,
 }
 
-impl fmt::Display for WriteAdvice {
+impl fmt::Display for Advice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Handler => write!(f, "; {GO_ON}"),
@@ -74,12 +74,14 @@ pub enum StreamsError {
         source: BoxError,
     },
     /// The processing handler decided to fail.
-    #[error("cannot process a record ({place}): {source}; {GO_ON}")]
+    #[error("cannot process a record ({place}): {source}{advice}")]
     Processing {
         /// The record, and the node that failed.
         place: Place,
         /// What the node says.
         source: BoxError,
+        /// What can be done about it.
+        advice: Advice,
     },
     /// The production handler decided to fail.
     #[error("cannot write to topic `{topic}` ({place}): {source}{advice}")]
@@ -91,7 +93,7 @@ pub enum StreamsError {
         /// What the serde or the producer says.
         source: BoxError,
         /// What can be done about it.
-        advice: WriteAdvice,
+        advice: Advice,
     },
     /// A record's timestamp is negative.
     #[error(

@@ -80,7 +80,7 @@ mod task;
 pub mod test_driver;
 pub mod topology;
 
-pub use error::{BoxError, Failure, Place, StreamsError, WriteAdvice};
+pub use error::{Advice, BoxError, Failure, Place, StreamsError};
 pub use task::{CommittableOffset, Task};
 
 /// What the guide shows compiles and works.

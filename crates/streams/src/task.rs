@@ -13,7 +13,7 @@ mod next_inputs;
 #[cfg(test)]
 mod tests;
 
-use crate::error::{Failure, FailureKind, StreamsError};
+use crate::error::{Advice, Failure, FailureKind, StreamsError};
 use crate::formats::commit_metadata::CommitMetadata;
 use crate::formats::position::Position;
 use crate::processor::{
@@ -137,6 +137,7 @@ impl Task {
                 FailureKind::Processing(source) => Failure::fatal(StreamsError::Processing {
                     place: context.place(),
                     source,
+                    advice: Advice::None,
                 }),
                 FailureKind::Fatal(error) => Failure::fatal(error),
             })

@@ -149,8 +149,8 @@ impl<K: Data, V: Data> ProcessorContext<'_, K, V> {
         let interval_ms = interval_ms.max(1);
         let first_ms = match now_ms > start_ms {
             true => {
-                let passed = now_ms.saturating_sub(start_ms) / interval_ms;
-                start_ms.saturating_add(passed.saturating_add(1).saturating_mul(interval_ms))
+                let on_grid = now_ms.rem_euclid(interval_ms) - start_ms.rem_euclid(interval_ms);
+                now_ms.saturating_add(interval_ms - on_grid.rem_euclid(interval_ms))
             }
             false => start_ms,
         };

@@ -4,7 +4,7 @@ use super::{
     Collector, DefaultTimestampExtractor, ErrorContext, HandlerResponse, Handlers, Schedules,
     TaskId, UpgradeFrom,
 };
-use crate::error::{BoxError, Failure, FailureKind, Place, StreamsError, WriteAdvice};
+use crate::error::{Advice, BoxError, Failure, FailureKind, Place, StreamsError};
 use crate::headers::Headers;
 use crate::record::RecordContext;
 use crate::store_fault::StoreFault;
@@ -205,6 +205,7 @@ impl TaskContext {
                 Err(Failure::fatal(StreamsError::Processing {
                     place: self.place(),
                     source: Box::new(error),
+                    advice: Advice::None,
                 }))
             }
             other => other,
@@ -221,6 +222,7 @@ impl TaskContext {
             return Err(Failure::fatal(StreamsError::Processing {
                 place: self.place(),
                 source: error,
+                advice: Advice::None,
             }));
         }
         let handlers = Arc::clone(&self.handlers);
@@ -232,6 +234,7 @@ impl TaskContext {
             false => Err(Failure::fatal(StreamsError::Processing {
                 place: self.place(),
                 source: error,
+                advice: Advice::Handler,
             })),
         }
     }
@@ -275,7 +278,7 @@ impl TaskContext {
                 topic: Arc::clone(topic),
                 place: self.place(),
                 source: error,
-                advice: WriteAdvice::Handler,
+                advice: Advice::Handler,
             })),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::failure::client_error;
 use super::note::Sources;
-use crate::error::{BoxError, Place, StreamsError, WriteAdvice};
+use crate::error::{Advice, BoxError, Place, StreamsError};
 use crate::processor::{
     ErrorContext, HandlerResponse, Handlers, Origin, Partitioning, ProducedRecord,
     ProductionResponse, TaskId, may_pass,
@@ -356,7 +356,7 @@ pub(super) fn ask_about(
     };
     if record.origin == Origin::DeadLetter || is_fatal(&error) {
         let error = match client_error(error) {
-            StreamsError::Other(reason) => refused(reason.into(), WriteAdvice::None),
+            StreamsError::Other(reason) => refused(reason.into(), Advice::None),
             // Who has lost its tasks begins again.
             error => error,
         };
@@ -379,8 +379,8 @@ pub(super) fn ask_about(
     };
     let error = Box::new(error);
     let outcome = match response.resume {
-        true => Ok(refused(error, WriteAdvice::ExactlyOnce)),
-        false => Err(refused(error, WriteAdvice::Handler)),
+        true => Ok(refused(error, Advice::ExactlyOnce)),
+        false => Err(refused(error, Advice::Handler)),
     };
     (response.dead_letters, outcome)
 }

@@ -6,6 +6,7 @@ use crate::processor::{DeadLetterTopic, Partitioning, Processor, ProcessorContex
 use crate::record::Record;
 use crate::serde::{DefaultSerde as _, time_windowed};
 use crate::state::{CacheBudget, TaskStorage};
+use crate::store_fault::StoreFault;
 use crate::topology::{Consumed, Produced, SourceTopics, TimestampExtractor};
 use bytes::Bytes;
 
@@ -423,5 +424,35 @@ fn the_dead_letter_of_a_punctuation_has_no_key_and_no_value() -> Result<(), Erro
     };
     assert_eq!((&letter.key, &letter.value), (&None, &None));
     assert_eq!(task.metrics().dropped_records, 1);
+    Ok(())
+}
+
+/// Its disk is full.
+struct Full;
+
+impl Processor<String, String, String, String> for Full {
+    fn process(
+        &mut self,
+        _: &mut ProcessorContext<'_, String, String>,
+        _: Record<String, String>,
+    ) -> Result<(), Failure> {
+        let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        Err(Failure::of(StoreFault::DiskFull(full).of(&Arc::from("s"))))
+    }
+}
+
+/// Who follows an advice that does not help has two faults.
+#[test]
+fn who_fails_for_a_full_disk_is_not_told_to_go_on() -> Result<(), Error> {
+    let builder = StreamsBuilder::new();
+    let stream = builder.stream::<String, String>("in");
+    stream.process::<String, String, _>(|| Full, &[]);
+    let mut task = task_of(builder, -1)?;
+    task.context().handlers = Arc::new(Handlers::log_and_continue(DeadLetterTopic::default()));
+    task.init(0)?;
+    add(&mut task, "in", &[7])?;
+    let error = task.process(0).expect_err("the disk is full").to_string();
+    assert!(error.contains("state store `s`"), "{error}");
+    assert!(!error.contains("log_and_continue"), "{error}");
     Ok(())
 }

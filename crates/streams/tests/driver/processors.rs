@@ -63,6 +63,8 @@ fn a_processor_that_cannot_begin_ends_the_task_whatever_the_handler_says() {
     let error = begun.expect_err("it has not begun").to_string();
     assert!(error.contains("no service"), "{error}");
     assert!(error.contains("KSTREAM-PROCESSOR-0000000001"), "{error}");
+    // It would not.
+    assert!(!error.contains("log_and_continue"), "{error}");
 }
 
 #[test]
@@ -124,5 +126,12 @@ fn calls_from_a_time_on_are_on_its_grid_and_after_now() -> Result<(), StreamsErr
             Ok(())
         },
         &[1150],
+    )?;
+    check(
+        |context| {
+            context.schedule_from(i64::MIN, 1, PunctuationType::WallClockTime);
+            Ok(())
+        },
+        &[1001, 1050, 1150],
     )
 }

@@ -170,7 +170,7 @@ impl TaskDatabase {
         {
             use std::io::Read as _;
             let mut journal = Vec::new();
-            let file = std::fs::File::open(self.directory.join("0.jnl"))?;
+            let file = File::open(self.directory.join("0.jnl"))?;
             file.take(1 << 20).read_to_end(&mut journal)?;
             *self.synced.lock() = journal;
         }
