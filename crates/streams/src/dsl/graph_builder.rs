@@ -24,7 +24,7 @@ struct Inner {
     /// All names that were made with a number.
     generated: BTreeSet<Arc<str>>,
     first_error: Option<TopologyError>,
-    /// Repartitions that the joins of a stream share, by the stream's node.
+    /// Repartitions that the joins without a name share, by the node of their stream.
     join_repartitions: BTreeMap<GraphNodeId, JoinRepartition>,
 }
 
@@ -167,7 +167,7 @@ fn check_partitions(topology: &Topology) -> Result<(), TopologyError> {
     Ok(())
 }
 
-/// A repartition that all joins of a stream share, but for those that name one of their own.
+/// The last repartition of the joins of a stream, which joins without a name share.
 #[derive(Clone)]
 pub(crate) struct JoinRepartition {
     pub(crate) node: GraphNodeId,

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 impl<K: Data, V: Data> KStream<K, V> {
     /// This stream for a join: read from a repartition topic if its keys may have changed since it was partitioned.
-    /// Its topic is named after the stream if the join gives no name.
+    /// A join with a name has a topic of its own. One without a name shares the topic of the stream's last join before
+    /// it, if there is one, or has a topic with the name of the stream.
     pub(crate) fn repartitioned_for_join(
         &self,
         name: Option<String>,
@@ -20,25 +21,22 @@ impl<K: Data, V: Data> KStream<K, V> {
         }
         let base = name.as_deref().unwrap_or(&self.name);
         let repartition = Repartition::new(&self.builder, base, serdes.clone());
-        if name.is_some() {
-            return self.below_repartition(repartition);
-        }
-        let shared = self.builder.join_repartition(self.node);
-        let (node, source) = match shared {
-            Some(JoinRepartition { node, source }) => (node, source),
-            None => {
-                let below = self.below_repartition(repartition);
-                let (node, source) = (below.node, below.name);
-                let shared = JoinRepartition {
-                    node,
-                    source: Arc::clone(&source),
-                };
-                self.builder.share_join_repartition(self.node, shared);
-                (node, source)
-            }
+        let shared = match name {
+            None => self.builder.join_repartition(self.node),
+            Some(_) => None,
         };
-        let sources = [Arc::clone(&source)].into();
+        let shared = shared.unwrap_or_else(|| {
+            let below = self.below_repartition(repartition);
+            let shared = JoinRepartition {
+                node: below.node,
+                source: below.name,
+            };
+            self.builder
+                .share_join_repartition(self.node, shared.clone());
+            shared
+        });
+        let sources = [Arc::clone(&shared.source)].into();
         let serdes = (Some(serdes.0), Some(serdes.1));
-        Self::new(&self.builder, &source, node, sources, serdes)
+        Self::new(&self.builder, &shared.source, shared.node, sources, serdes)
     }
 }

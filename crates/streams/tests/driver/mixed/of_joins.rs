@@ -17,6 +17,10 @@ fn left(left: &Text, right: Option<&Text>) -> Text {
     plus(Some(left), right)
 }
 
+fn looked_up(value: &Text, other: Option<&String>) -> Text {
+    left(value, other.cloned().map(Some).as_ref())
+}
+
 #[test]
 fn below_repartitions() {
     let marked = |key: &Text| key.as_ref().map(|key| format!("{key}!"));
@@ -51,6 +55,18 @@ fn below_repartitions() {
         let second = StreamJoined::default().with_store_name("second");
         this.left_join_with(&stream(b, "c"), left, within(50, 0), second)
             .to("out");
+    });
+    check("joins-share-named-repartition", |b| {
+        let this = rekeyed(&stream(b, "a"));
+        let table = table(b, "c");
+        let first = StreamJoined::default().with_store_name("first");
+        this.left_join_with(&stream(b, "b"), left, within(50, 0), first)
+            .to("out");
+        this.left_join_table(&table, looked_up).to("out");
+        let second = Joined::with(Text::serde(), Text::serde()).with_name("second");
+        this.left_join_table_with(&table, |_, value, other| looked_up(value, other), second)
+            .to("out");
+        this.left_join_table(&table, looked_up).to("out");
     });
 }
 
@@ -102,12 +118,6 @@ fn of_a_stream_with_itself() {
 
 #[test]
 fn of_a_stream_with_tables() {
-    let looked_up = |value: &Text, other: Option<&String>| {
-        plus(
-            Some(value),
-            other.cloned().as_ref().map(|o| Some(o.clone())).as_ref(),
-        )
-    };
     check("headers-stream-table", move |b| {
         rekeyed(&stream(b, "a"))
             .left_join_table(&table(b, "b"), looked_up)
