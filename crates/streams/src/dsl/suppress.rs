@@ -245,8 +245,8 @@ impl<K: Data, V: Data> TableView<K, V> for SuppressView<K, V> {
 
     fn getter(&self) -> TableGetter<K, V> {
         let parent = self.parent.getter();
-        let mut stores = parent.stores;
-        stores.push(Arc::clone(&self.store));
+        let mut stores = vec![Arc::clone(&self.store)];
+        stores.extend(parent.stores);
         let (make_parent, store) = (parent.make, Arc::clone(&self.store));
         let make: MakeGetter<K, V> = Arc::new(move |instantiation| {
             let buffer: Rc<RefCell<SuppressBuffer<K, V>>> = instantiation.store(&store)?;

@@ -5,6 +5,8 @@ use riverrun_streams::dsl::{
     BufferConfig, Materialized, Named, Repartitioned, StreamsBuilder, Suppressed, TableJoined,
     TableSettings,
 };
+use riverrun_streams::serde::DefaultSerde as _;
+use riverrun_streams::topology::Consumed;
 
 fn kept<K>(store: &str) -> Materialized<K, String> {
     Materialized::named(store).with_value_serde(String::serde())
@@ -17,7 +19,6 @@ fn foreign_key(value: &str) -> Option<String> {
     }
 }
 
-use riverrun_streams::serde::DefaultSerde as _;
 #[test]
 fn suppressed() {
     check("suppress-time-limit-table", |b| {
@@ -30,6 +31,12 @@ fn suppressed() {
             table(b, "a").suppress(Suppressed::until_time_limit(20, BufferConfig::unbounded()));
         let grouped = suppressed.group_by(|key, value| (value.clone(), key.clone()));
         write(&grouped.count());
+    });
+    check("suppressed-and-joined", |b| {
+        let kept: Table = b.table_with("b", Consumed::default(), kept("b-store"));
+        let limit = Suppressed::until_time_limit(20, BufferConfig::unbounded()).with_name("held");
+        let joined: Table = table(b, "a").join(&kept.suppress(limit), |p, q| format!("{p}+{q}"));
+        joined.to_stream().to("out");
     });
 }
 
