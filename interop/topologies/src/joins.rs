@@ -3,7 +3,7 @@
 use crate::Topologies;
 use crate::inputs::{Stream, stream, table};
 use riverrun_streams::dsl::{
-    GlobalKTable, JoinWindows, Materialized, StreamJoined, StreamsBuilder, TableJoined,
+    GlobalKTable, JoinWindows, Joined, Materialized, StreamJoined, StreamsBuilder, TableJoined,
 };
 use riverrun_streams::serde::DefaultSerde as _;
 use riverrun_streams::topology::StreamPartitioner;
@@ -88,6 +88,15 @@ fn add_lookups(all: &Topologies) {
         let table = table(builder, "t");
         left.left_join_table(&table, |value: &String, _| value.clone())
             .to("out");
+    });
+    all.dsl("join-stream-table-after-named", |builder| {
+        let left = keyed(builder, "left");
+        let table = table(builder, "t");
+        let first = |value: &String, _: &String| value.clone();
+        let named = Joined::with(String::serde(), String::serde()).with_name("first");
+        left.join_table_with(&table, move |_, value, other| first(value, other), named)
+            .to("one");
+        left.join_table(&table, first).to("two");
     });
     all.dsl("join-stream-global-table", |builder| {
         let left = stream(builder, "left");

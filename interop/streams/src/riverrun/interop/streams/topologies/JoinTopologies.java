@@ -8,6 +8,7 @@ import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.kstream.GlobalKTable;
 import org.apache.kafka.streams.kstream.JoinWindows;
+import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
@@ -85,6 +86,12 @@ final class JoinTopologies {
         });
         all.dsl("join-stream-table-left", builder -> {
             left(builder).leftJoin(builder.<String, String>table("t"), FIRST).to("out");
+        });
+        all.dsl("join-stream-table-after-named", builder -> {
+            KStream<String, String> left = left(builder).selectKey((key, value) -> value);
+            KTable<String, String> table = builder.table("t");
+            left.join(table, FIRST, Joined.<String, String, String>as("first")).to("one");
+            left.join(table, FIRST).to("two");
         });
         all.dsl("join-stream-global-table", builder -> {
             KStream<String, String> left = left(builder);
