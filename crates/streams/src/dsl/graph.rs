@@ -127,6 +127,8 @@ pub(crate) struct Graph {
     nodes: Vec<GraphNode>,
     /// Sources that others stand for, by name.
     replaced_sources: BTreeMap<Arc<str>, Arc<str>>,
+    /// Names of sources whose records meet below a merge, because of a merged repartition.
+    copartitioned: Vec<Vec<Arc<str>>>,
 }
 
 impl Graph {
@@ -172,6 +174,15 @@ impl Graph {
         let name = Arc::clone(self.name(node));
         self.replaced_sources
             .insert(name, Arc::clone(self.name(instead)));
+    }
+
+    /// The topics of `source` and `others` have as many partitions each.
+    pub(crate) fn copartition(&mut self, source: GraphNodeId, others: &[GraphNodeId]) {
+        if !others.is_empty() {
+            let all = std::iter::once(&source).chain(others);
+            let names = all.map(|id| Arc::clone(self.name(*id))).collect();
+            self.copartitioned.push(names);
+        }
     }
 
     /// The nodes that are not removed, in the order in which they were added.
@@ -229,7 +240,8 @@ impl Graph {
             let children = self.nodes[id.0].children.iter();
             waiting.extend(children.map(|child| self.in_turn(*child)));
         }
-        Ok(())
+        let mut copartitioned = self.copartitioned.iter();
+        copartitioned.try_for_each(|sources| topology.copartition(sources))
     }
 
     fn in_turn(&self, id: GraphNodeId) -> Reverse<(usize, GraphNodeId)> {

@@ -18,6 +18,15 @@ struct OfOneKey {
     repartitions: Vec<GraphNodeId>,
 }
 
+/// How records come to a repartition.
+#[derive(Default)]
+struct Ways {
+    /// The children of the node that makes the key, on the ways from there.
+    children: Vec<GraphNodeId>,
+    /// What reads topics on the other ways. Keys stay as they are read.
+    others: Vec<GraphNodeId>,
+}
+
 impl Graph {
     /// Streams of the same topics, or of the same pattern, stand below the first one's source.
     pub(crate) fn merge_sources(&mut self) -> Result<(), TopologyError> {
@@ -161,25 +170,31 @@ impl Graph {
 
     fn merge_repartitions_of(&mut self, of_one_key: &OfOneKey) {
         let makes_key = of_one_key.makes_key;
-        // A topic has records of one type: that of a join between the two may be another.
-        let repartitions: Vec<GraphNodeId> = of_one_key
-            .repartitions
-            .iter()
-            .copied()
-            .filter(|repartition| self.node(*repartition).types == self.node(makes_key).types)
-            .filter(|repartition| self.child_above(makes_key, *repartition).is_some())
-            .collect();
+        let mut repartitions: Vec<GraphNodeId> = Vec::new();
+        let mut ways = Ways::default();
+        for repartition in &of_one_key.repartitions {
+            // A topic has records of one type: that of a join between the two may be another.
+            if self.node(*repartition).types != self.node(makes_key).types {
+                continue;
+            }
+            if let Some(found) = self.ways(makes_key, *repartition, &repartitions) {
+                repartitions.push(*repartition);
+                ways.children.extend(found.children);
+                ways.others.extend(found.others);
+            }
+        }
         let first = repartitions.first();
         let Some(merged) = first.and_then(|first| self.node(*first).merged.clone()) else {
             return;
         };
         let priority = self.node(makes_key).priority();
         let merged = self.add_with_priority(merged(), priority);
+        self.copartition(merged, &ways.others);
+        for child in ways.children {
+            self.add_edge(merged, child);
+            self.remove_edge(makes_key, child);
+        }
         for repartition in repartitions {
-            if let Some(child) = self.child_above(makes_key, repartition) {
-                self.add_edge(merged, child);
-                self.remove_edge(makes_key, child);
-            }
             let parents = self.node(repartition).parents().to_vec();
             for child in self.node(repartition).children().to_vec() {
                 self.remove_edge(repartition, child);
@@ -190,6 +205,45 @@ impl Graph {
             self.remove(repartition, merged);
         }
         self.add_edge(makes_key, merged);
+    }
+
+    /// How records come to `repartition` if those of `merged` are gone. None if one may come with a key that another
+    /// node makes than `makes_key`: then nothing but `repartition` brings it to the partition of its key.
+    fn ways(
+        &self,
+        makes_key: GraphNodeId,
+        repartition: GraphNodeId,
+        merged: &[GraphNodeId],
+    ) -> Option<Ways> {
+        let mut ways = Ways::default();
+        let mut seen = BTreeSet::new();
+        let mut below = vec![repartition];
+        while let Some(id) = below.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            let node = self.node(id);
+            let stays = node.traits.is_repartition && id != repartition && !merged.contains(&id);
+            if node.source.is_some() || stays {
+                ways.others.push(id);
+                continue;
+            }
+            let parents = match node.traits.is_merge {
+                true => node.parents(),
+                // Streams that are joined have the same partitions: one side tells.
+                false => &node.parents()[..node.parents().len().min(1)],
+            };
+            if node.traits.changes_keys || parents.is_empty() {
+                return None;
+            }
+            for parent in parents {
+                match *parent == makes_key {
+                    true => ways.children.push(id),
+                    false => below.push(*parent),
+                }
+            }
+        }
+        (!ways.children.is_empty()).then_some(ways)
     }
 
     /// A join of a stream with itself stands below one node that keeps the stream.

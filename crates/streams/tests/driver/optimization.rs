@@ -6,6 +6,7 @@ use riverrun_streams::dsl::{
 };
 use riverrun_streams::test_driver::TopologyTestDriver;
 use riverrun_streams::topology::{AutoOffsetReset, Consumed, Topology, TopologyError};
+use std::collections::BTreeMap;
 
 type Error = Box<dyn std::error::Error>;
 type Stream = KStream<String, String>;
@@ -166,6 +167,88 @@ fn repartitions_of_one_key_become_one() -> Result<(), Error> {
     "#]]
     .assert_debug_eq(&driver.produced_topic_names());
     Ok(())
+}
+
+/// The names of aggregations of keys that are changed in their own sub-topology: records of one key may be in several
+/// partitions.
+fn aggregations_of_scattered_keys(topology: &Topology) -> Vec<String> {
+    let subtopologies = topology.describe().subtopologies;
+    let nodes: BTreeMap<_, _> = subtopologies
+        .iter()
+        .flat_map(|subtopology| &subtopology.nodes)
+        .map(|node| (&*node.name, node))
+        .collect();
+    let aggregations = nodes.keys().filter(|name| name.contains("-AGGREGATE-0"));
+    let scattered = aggregations.filter(|aggregation| {
+        let mut above = vec![**aggregation];
+        while let Some(name) = above.pop() {
+            if name.starts_with("KSTREAM-KEY-SELECT-") {
+                return true;
+            }
+            above.extend(nodes[name].predecessors.iter().map(|name| &**name));
+        }
+        false
+    });
+    scattered.map(ToString::to_string).collect()
+}
+
+/// What `add` makes of a stream with a key of its own and of another one reads so many repartition topics when it is
+/// optimized, and aggregates each key in one partition.
+fn check_repartitions(topics: usize, add: fn(&Stream, &Stream)) -> Result<(), Error> {
+    let builder = StreamsBuilder::new();
+    let input: Stream = builder.stream("in");
+    let keyed = input.select_key(|_, value| value.clone());
+    add(&keyed, &builder.stream("other"));
+    assert_eq!(aggregations_of_scattered_keys(&builder.build()?), [""; 0]);
+    let topology = optimized(&builder)?;
+    let scattered = aggregations_of_scattered_keys(&topology);
+    let text = topology.describe().to_string();
+    assert_eq!(scattered, [""; 0], "{text}");
+    assert_eq!(text.matches("-repartition])").count(), topics, "{text}");
+    Ok(())
+}
+
+#[test]
+fn repartitions_become_one_on_all_ways_from_the_key() -> Result<(), Error> {
+    // Two below one child.
+    check_repartitions(1, |keyed, _| {
+        let rest = keyed.filter(|key, _| key != "b");
+        rest.group_by_key().count();
+        rest.peek(|_, _| {}).group_by_key().count();
+    })?;
+    // Two children are merged.
+    check_repartitions(1, |keyed, _| {
+        keyed.group_by_key().count();
+        let (one, two) = (keyed.filter(|_, _| true), keyed.filter(|_, _| true));
+        one.merge(&two).group_by_key().count();
+    })?;
+    // A stream is merged after the first one, whose key is as it was read.
+    check_repartitions(1, |keyed, other| {
+        keyed.group_by_key().count();
+        keyed.merge(other).group_by_key().count();
+    })?;
+    // A merge below a merge.
+    check_repartitions(1, |keyed, other| {
+        let again = other.select_key(|_, value| value.clone());
+        let merged = keyed.merge(other).merge(&again);
+        merged.group_by_key().count();
+    })
+}
+
+#[test]
+fn a_repartition_that_another_key_comes_to_stays() -> Result<(), Error> {
+    // The key comes past the merge that the first repartition stands below.
+    check_repartitions(2, |keyed, other| {
+        let rest = keyed.merge(other).filter(|key, _| key != "b");
+        rest.group_by_key().count();
+        keyed.merge(&rest).group_by_key().count();
+    })?;
+    // A stream with another key is merged after the first repartition.
+    check_repartitions(2, |keyed, other| {
+        let again = other.select_key(|_, value| value.clone());
+        keyed.group_by_key().count();
+        keyed.merge(&again).group_by_key().count();
+    })
 }
 
 #[test]

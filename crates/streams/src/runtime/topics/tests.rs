@@ -1,7 +1,9 @@
 //! How many partitions the topics of an application need.
 
 use super::ApplicationTopics;
-use crate::dsl::{KGroupedStream, KStream, Repartitioned, StreamsBuilder};
+use crate::dsl::{
+    KGroupedStream, KStream, Optimization, Repartitioned, StreamsBuilder, TopologyConfig,
+};
 use crate::runtime::StreamsConfig;
 use std::collections::BTreeMap;
 
@@ -91,5 +93,31 @@ fn a_repartition_has_as_many_partitions_as_what_is_written_to_it_comes_from()
         &[("orders", 3)],
     )?;
     assert_eq!(counted, [named("again", 3)]);
+    Ok(())
+}
+
+#[test]
+fn a_merged_repartition_has_as_many_partitions_as_the_streams_that_meet_its_records()
+-> Result<(), Box<dyn std::error::Error>> {
+    let builder = StreamsBuilder::new();
+    let keyed = builder
+        .stream::<String, String>("orders")
+        .select_key(|_, value| value.clone());
+    keyed.group_by_key().count();
+    keyed
+        .merge(&builder.stream("others"))
+        .group_by_key()
+        .count();
+    let config = StreamsConfig::new("app", "localhost:9092")?;
+    let optimized = TopologyConfig {
+        optimization: Optimization::ALL,
+        ..TopologyConfig::default()
+    };
+    let topology = builder.build_with(&optimized)?;
+    let topics = ApplicationTopics::of(&topology, &config)?;
+    let mut counts = BTreeMap::from([("orders".to_owned(), 3), ("others".to_owned(), 2)]);
+    topics.count_repartitions(&mut counts)?;
+    counts.retain(|topic, _| topics.is_repartition(topic));
+    assert_eq!(counts.into_values().collect::<Vec<_>>(), [2]);
     Ok(())
 }
